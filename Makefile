@@ -9,6 +9,8 @@ SECONDS ?= 60
 SEED ?=
 FROM ?= release
 PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+VERSION ?=
 
 CC_release := $(CC)
 CC_dev     := gcc
@@ -18,10 +20,10 @@ CC_tsan    := clang
 CC_fuzz    := clang
 
 SANITIZED := -Dwerror=true -Db_lundef=false
-OPTS_release := -Dtests=false
+OPTS_release := -Dtests=false -Doptimization=3 -Db_lto=true
 OPTS_dev     := -Dwerror=true
 OPTS_clang   := -Dwerror=true -Doptimization=0
-OPTS_asan    := $(SANITIZED) -Dprocesses=false -Db_sanitize=address,undefined
+OPTS_asan    := $(SANITIZED) -Doptimization=1 -Dprocesses=false -Db_sanitize=address,undefined
 OPTS_tsan    := $(SANITIZED) -Dprocesses=false -Db_sanitize=thread
 OPTS_fuzz    := $(SANITIZED) -Dprocesses=false -Db_sanitize=address,undefined -Dfuzz=true
 
@@ -30,7 +32,7 @@ TEST := tools/run-tests $(BUDGET)
 ninja = out=$$(ninja -C $(1) 2>&1) || { printf '%s\n' "$$out"; exit 1; }
 suites = $(foreach suite,$(1),--suite $(suite))
 
-.PHONY: build peer check clang asan tsan lint tidy format sim sim-mutants fuzz bench realclient install clean help
+.PHONY: build peer check clang asan tsan lint tidy format sim sim-mutants fuzz bench profile realclient install deb package clean help
 .SECONDARY:
 
 build: $(B)/release/build.ninja
@@ -46,8 +48,8 @@ peer: $(B)/release/build.ninja
 check: $(B)/dev/build.ninja
 	@$(TEST) $(B)/dev
 
-clang: $(B)/clang/build.ninja
-	@$(TEST) $(B)/clang $(call suites,vectors)
+clang: $(B)/clang/build.ninja $(B)/asan/build.ninja
+	@TARGETS=$$(tools/clang-targets $(B)/clang $(B)/asan) $(TEST) $(B)/clang $(call suites,vectors)
 
 asan: $(B)/asan/build.ninja
 	@HOLDFAST_SIM_SEEDS=$$(tools/budget $(BUDGET) | sed -n 's/.*SIM_SEEDS_ASAN=//p'); \
@@ -83,6 +85,11 @@ bench: $(B)/release/build.ninja
 	@tests/bench/run $(B)/release/src/daemon/holdfastd $(B)/release/tests/bench $(B)/bench \
 		$(if $(COMPARE),--compare $(abspath $(COMPARE))) $(if $(ROWS),--only $(ROWS))
 
+profile: $(B)/release/build.ninja
+	@[ "$$(id -u)" -ne 0 ] || tools/install-packages profile || echo "profile: goes on with what is there"
+	@$(call ninja,$(B)/release src/daemon/holdfastd tests/bench/locks)
+	@tools/profile $(B)/release/src/daemon/holdfastd $(B)/release/tests/bench/locks $(STORED)
+
 realclient: $(B)/$(FROM)/build.ninja
 	@[ "$$(id -u)" -ne 0 ] || tools/install-packages realclient || echo "realclient: goes on with what is there"
 	@$(call ninja,$(B)/$(FROM) src/cli/holdfast src/daemon/holdfastd $(REALCLIENT))
@@ -91,9 +98,18 @@ realclient: $(B)/$(FROM)/build.ninja
 		$(B)/realclient $(SCENARIOS)
 
 install: $(B)/release/build.ninja
-	@meson setup --reconfigure $(B)/release -Dprefix=$(PREFIX) >$(B)/release/setup.log
-	@$(call ninja,$(B)/release)
-	@DESTDIR=$(DESTDIR) meson install --no-rebuild -C $(B)/release
+	@meson setup --reconfigure $(B)/release -Dprefix=$(PREFIX) -Dsysconfdir=$(SYSCONFDIR) >$(B)/release/setup.log
+	@$(call ninja,$(B)/release product)
+	@DESTDIR=$(DESTDIR) meson install --no-rebuild --quiet -C $(B)/release
+	@echo "holdfast: installed below $(DESTDIR)$(PREFIX); the configuration is $(DESTDIR)$(SYSCONFDIR)/holdfast.conf"
+
+deb:
+	@[ "$$(id -u)" -ne 0 ] || tools/install-packages build package
+	@tools/make-deb $(B)/deb $(VERSION)
+
+package:
+	@[ "$$(id -u)" -ne 0 ] || tools/install-packages build package || echo "package: goes on with what is there"
+	@tests/package/run $(B)/package $(SCENARIOS)
 
 clean:
 	rm -rf $(B)
@@ -115,8 +131,11 @@ help:
 	@echo "make fuzz SECONDS=60         fuzzes each parser for so long"
 	@echo "make bench                   ratios to rpc.statd, sm-notify, nfs-ganesha and a raw echo; writes $(B)/bench/TIME.json"
 	@echo "make bench COMPARE=FILE      the same, compared with a saved run; ROWS=calls: only some rows"
+	@echo "make profile STORED=0        what a LOCK costs: CPU by thread; instructions and cache misses by stage"
 	@echo "make realclient              Linux kernels under QEMU lock through the server; SCENARIOS=a-conflict: only some; FROM=dev: with that build"
-	@echo "make install                 below PREFIX ($(PREFIX)), in DESTDIR if set"
+	@echo "make install                 below PREFIX ($(PREFIX)), in DESTDIR if set; an existing configuration is kept"
+	@echo "make deb                     $(B)/deb/holdfast_VERSION_ARCHITECTURE.deb, the Debian package"
+	@echo "make package                 the package in a fresh Debian: install, lock, upgrade, remove, purge"
 	@echo "make clean                   removes $(B)/"
 	@echo "check, clang, asan, tsan, lint, tidy, sim-mutants, realclient take BUDGET=short|long: the counts of tests/budget"
 

@@ -12,10 +12,13 @@
 #define ADMIN_ADMIN_H
 
 #include "base/text.h"
+#include "base/units.h"
 #include "core/core.h"
 #include "rpc/meter.h"
 
-/* The peer of the control socket, according to the kernel. */
+#include <sys/types.h>
+
+/* The peer of the control socket, according to the kernel; see caller.h. */
 struct admin_caller {
     uint32_t uid, gid;
     int32_t pid;
@@ -27,11 +30,29 @@ struct admin_files {
     uint32_t exports, open_files;
     uint32_t calls, queued; /* in flight, and of these waiting for a thread */
     uint64_t refused, sync_errors;
-    bool has_local_locks;     /* --local-locks: programs on this machine see what is locked: */
-    uint32_t local_files;     /* in so many files; */
-    uint32_t local_waiting;   /* so many requests wait for a program, */
-    uint32_t local_conflicts; /* and of so many not: see the log */
-    uint64_t repeats;         /* of what a server before this one had executed */
+    uint64_t sync_error_age_ns; /* since the last of them */
+    bool has_local_locks;       /* --local-locks: programs on this machine see what is locked: */
+    uint32_t local_files;       /* in so many files; */
+    uint32_t local_waiting;     /* so many requests wait for a program, */
+    uint32_t local_conflicts;   /* and of so many not: see the log */
+    uint64_t repeats;           /* of what a server before this one had executed */
+};
+
+/* What was done in the last seconds. */
+struct admin_recent {
+    uint64_t window_ns; /* 0: nothing is measured, or not yet */
+    uint64_t requests, commits, commit_ns;
+};
+
+/* Where this server is. */
+struct admin_places {
+    char host[256];               /* the name of its machine */
+    const struct address *listen; /* borrowed */
+    uint32_t listen_count;        /* 0: everywhere */
+    uint16_t port;                /* of lock clients; 0: nobody is served yet */
+    uint16_t nsm_port;            /* of the status monitor; 0: the same */
+    uint16_t nfs_port;            /* of files; 0: none are served */
+    char page[128];               /* the address of the web page; empty: there is none */
 };
 
 /* Facts outside the core. The strings live until the next turn. */
@@ -40,12 +61,35 @@ struct admin_facts {
     uint64_t uptime_ns;
     const char *store;       /* its URL */
     bool is_standby;         /* another server has the store; this one is waiting */
+    const char *group;       /* that it serves; NULL: none, or not known yet */
     uint64_t commit_age_ns;  /* of the commit in progress; 0: none */
     const char *rpcbind;     /* the value of --rpcbind in force */
     bool is_found;           /* clients can find us through a portmapper */
     char not_found_why[256]; /* if not */
     const struct histogram *commit_durations, *batch_records; /* NULL: not measured */
     struct admin_files files;
+    struct admin_recent recent;
+    struct admin_places places;
+    const char *recovery; /* the value of --recovery */
+};
+
+/* A commit that runs for so long stalls the store: replies wait, and the server is not ready. */
+#define ADMIN_STALLED_NS (5 * SECOND_NS)
+
+/* A limit of the daemon, and how much of it is used. */
+struct admin_limit {
+    const char *name;
+    const char *option; /* that raises it; NULL: none does */
+    uint64_t max, used;
+    bool may_be_full; /* then the server is busy, and the rest waits or replaces what is idle: no
+                         trouble */
+};
+
+/* What the kernel says of this process. */
+struct admin_process {
+    uint64_t cpu_ns, start_wall_ns;
+    uint64_t resident_bytes, virtual_bytes;
+    uint64_t open_fds, max_fds;
 };
 
 /* One exported directory. The strings live until the next turn. */
@@ -68,7 +112,7 @@ struct admin_option {
     const char *name; /* NULL: not shown */
     const char *help;
     const char *default_text; /* or the default in words; NULL: none */
-    const char *origin;       /* "default", "file", "command line" */
+    const char *origin;       /* "default", "file", "group", "command line" */
 };
 
 /* One option that a reload changes. NULL: it had, or has, no value; an export is new, or gone. */
@@ -87,21 +131,41 @@ struct admin_reload {
 
 /* What a file is called. */
 enum admin_path {
-    ADMIN_PATH_NONE, /* it is of no export, or that cannot be said */
+    ADMIN_PATH_NONE, /* it is of no export, or gone */
     ADMIN_PATH_KNOWN,
     ADMIN_PATH_LATER, /* asked for; who sleeps is woken (http_wake_all) when it is known, or not */
+    ADMIN_PATH_UNKNOWN, /* it may have one, which cannot be learned in time */
+};
+
+/* A copy of the store that somebody asked for. */
+struct admin_copy {
+    void *copy;               /* NULL: refused, */
+    const char *error, *hint; /* for this reason */
+    const char *store;        /* which store it is of (store_url_identify) */
+};
+
+enum {
+    ADMIN_COPY_WHOLE = -1, /* that was all of it */
+    ADMIN_COPY_CUT = -2,   /* it broke off; its last line says why */
 };
 
 struct events;
+struct samples;
 
 struct admin {
     struct core *core;         /* NULL: the store is not loaded yet */
     const struct meter *meter; /* of calls; NULL: nothing is measured (--metrics off) */
     struct events *events;     /* for streams; see events.h */
+    struct samples *samples;   /* of the last hour; see samples.h. NULL: none are taken */
+    bool has_tracker_group;    /* --tracker-group: */
+    uint32_t tracker_group;    /* who is in it may track clients over the control socket */
     void *context;
     /* True: clients are served. Otherwise *ret_reason says why not. */
     bool (*is_ready)(void *context, struct text *ret_reason);
     void (*facts)(void *context, struct admin_facts *ret);
+    void (*process)(void *context, struct admin_process *ret);
+    /* Limits outside the core by index; false: no more. NULL: there are none. */
+    bool (*limit)(void *context, uint32_t index, struct admin_limit *ret);
     /* The options by index, and their values by index; false: no more. */
     bool (*option)(void *context, uint32_t index, struct admin_option *ret);
     bool (*option_value)(void *context, uint32_t option, uint32_t index, struct text *ret);
@@ -116,10 +180,18 @@ struct admin {
     /* Steps the command and logs who gave it. */
     void (*obey)(void *context, const struct order *order, const struct admin_caller *who,
                  struct core_answer *ret);
+    /* Steps what is said of a tracked client. */
+    void (*track)(void *context, const struct tracking *tracking, struct core_answer *ret);
     /* Reads the options again, and logs who said so. The number of that reading; its report is NULL
      * while it is not over, and lives until the next turn. */
     uint64_t (*reload)(void *context, const struct admin_caller *who);
     const struct admin_reload *(*reload_report)(void *context, uint64_t number);
+    /* Begins a copy of the store as of one batch, in lines of JSON, and logs who asked. */
+    void (*copy_begin)(void *context, const struct admin_caller *who, struct admin_copy *ret);
+    /* Its next bytes; 0: none yet, and who sleeps is woken (http_wake_all). */
+    ssize_t (*copy_read)(void *copy, char *buffer, size_t max);
+    /* Nobody reads it any more. */
+    void (*copy_end)(void *copy, bool is_too_slow);
 };
 
 #endif

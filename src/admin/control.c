@@ -63,6 +63,15 @@ static enum found look(const struct control *control, const struct sockaddr_un *
                                          : FOUND_OTHER; /* of another kind */
 }
 
+/* The group first: no other one is ever let in. False: errno says why not. */
+static bool let_in(const struct control *control)
+{
+    return control->group == CONTROL_NO_GROUP ||
+           (fchownat(control->directory_fd, control->name, (uid_t)-1, control->group,
+                     AT_SYMLINK_NOFOLLOW) == 0 &&
+            fchmodat(control->directory_fd, control->name, 0660, 0) == 0);
+}
+
 /* 0 or an errno. The mode is set before the socket has a name: it is never open to others. */
 static int bind_at(struct control *control, const struct sockaddr_un *name)
 {
@@ -73,7 +82,7 @@ static int bind_at(struct control *control, const struct sockaddr_un *name)
     if (fchmod(control->fd, 0600) != 0 ||
         bind(control->fd, (const struct sockaddr *)name, sizeof *name) != 0)
         return errno;
-    if (fchmodat(control->directory_fd, control->name, 0600, 0) != 0 ||
+    if (fchmodat(control->directory_fd, control->name, 0600, 0) != 0 || !let_in(control) ||
         fstatat(control->directory_fd, control->name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
         listen(control->fd, BACKLOG) != 0) {
         int error = errno;
@@ -121,7 +130,10 @@ static bool is_usable(enum found found, const char *path, int *ret_exit_code, st
 
 static const char *advice_of(int error)
 {
-    return error == EACCES || error == EROFS
+    return error == EPERM
+               ? "; the server must start as root, or its user be a member of --tracker-group; "
+                 "systemd's SystemCallFilter must allow @chown"
+           : error == EACCES || error == EROFS
                ? "; its directory must be writable by the server's user"
                : "";
 }
@@ -285,10 +297,10 @@ static bool split(const char *path, char **ret_directory, char **ret_name)
     return *ret_directory != NULL && *ret_name != NULL && name[0] != '\0';
 }
 
-bool control_open(const char *path, const struct control_words *words, struct control *ret,
-                  int *ret_exit_code, struct text *ret_why)
+bool control_open(const char *path, gid_t group, const struct control_words *words,
+                  struct control *ret, int *ret_exit_code, struct text *ret_why)
 {
-    struct control control = {.fd = -1, .directory_fd = -1};
+    struct control control = {.fd = -1, .directory_fd = -1, .group = group};
     char *directory = NULL;
     bool is_open = false;
     *ret_exit_code = CONTROL_EXIT_USAGE;
@@ -319,6 +331,14 @@ static bool is_ours(const struct control *control)
     struct stat info;
     return fstatat(control->directory_fd, control->name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
            info.st_dev == control->device && info.st_ino == control->inode;
+}
+
+bool control_is_reachable(const struct control *control, gid_t group)
+{
+    struct stat info;
+    if (fstat(control->directory_fd, &info) != 0)
+        return false;
+    return (info.st_mode & (info.st_gid == group ? S_IXGRP : S_IXOTH)) != 0;
 }
 
 int control_give(const struct control *control, uid_t uid, gid_t gid)

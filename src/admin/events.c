@@ -7,7 +7,8 @@
  *
  * Always true:
  *  (1) Events first_id to next_id - 1 are kept, at most KEPT_MAX; `at` is indexed by id.
- *  (2) A stream's place is not behind next_id, and a stream that sleeps has read everything.
+ *  (2) A stream's place is not behind next_id, and a stream that sleeps has read everything: all
+ *      events, and the newest status.
  */
 #include "admin/events.h"
 
@@ -35,7 +36,9 @@ struct events {
     uint64_t run; /* distinguishes ids of another run */
     uint64_t first_id, next_id;
     char *at[KEPT_MAX]; /* the event of an id at id % KEPT_MAX */
-    uint64_t second;    /* since the epoch, in which kept_this_second were kept one by one */
+    char *status;       /* the newest; NULL: there was none */
+    uint64_t status_count;
+    uint64_t second; /* since the epoch, in which kept_this_second were kept one by one */
     uint32_t kept_this_second;
     uint64_t not_kept;
 };
@@ -45,6 +48,7 @@ struct stream {
     struct exchange *exchange;
     struct list node;
     uint64_t place;      /* the id to send next */
+    uint64_t statuses;   /* status_count when it sent the newest of them */
     char *piece;         /* of its own: the first status; NULL: none */
     const char *sending; /* what is being sent: `piece`, or a copy of an event */
     char *copy;
@@ -69,6 +73,12 @@ static void begin_event(const struct events *events, struct writer *out, const c
     writer_plain(out, buffer);
 }
 
+static void wake_all(struct events *events)
+{
+    for (struct list *at = events->streams.next; at != &events->streams; at = at->next)
+        http_wake(LIST_ELEMENT(at, struct stream, node)->exchange);
+}
+
 static void keep(struct events *events, struct writer *out)
 {
     size_t len;
@@ -82,8 +92,7 @@ static void keep(struct events *events, struct writer *out)
     events->next_id++;
     if (events->next_id - events->first_id > KEPT_MAX)
         events->first_id = events->next_id - KEPT_MAX;
-    for (struct list *at = events->streams.next; at != &events->streams; at = at->next)
-        http_wake(LIST_ELEMENT(at, struct stream, node)->exchange);
+    wake_all(events);
 }
 
 /* The names of events that operators should see; NULL: for the log only. */
@@ -110,6 +119,8 @@ static const char *const names[EVENT_KIND_END] = {
     [EVENT_NOT_RESUMED] = "not_resumed",
     [EVENT_GRACE_OVER] = "grace_over",
     [EVENT_GRACE_SETTLED] = "grace_over",
+    [EVENT_CLIENT_RECLAIMED] = "client_reclaimed",
+    [EVENT_CLIENT_LOST] = "client_lost",
     [EVENT_RECLAIM_DENIED] = "reclaim_denied",
     [EVENT_HOLDER_SILENT] = "holder_silent",
     [EVENT_LOCK_LIMIT] = "lock_limit",
@@ -127,6 +138,7 @@ static const char *const names[EVENT_KIND_END] = {
     [EVENT_CLIENT_ADDED] = "client_added",
     [EVENT_BLOCKED] = "blocked",
     [EVENT_GRANTED] = "granted",
+    [EVENT_TRACKED_EXPIRED] = "tracked_expired",
 };
 
 const char *events_name(enum event_kind kind)
@@ -135,13 +147,14 @@ const char *events_name(enum event_kind kind)
 }
 
 /* What exceeded the limit of the previous seconds. */
-static void keep_more(struct events *events)
+static void keep_more(struct events *events, uint64_t wall_ns)
 {
     if (events->not_kept == 0)
         return;
     struct writer out = {0};
     begin_event(events, &out, "more");
     writer_object(&out, NULL);
+    writer_time(&out, "time", wall_ns);
     writer_number(&out, "count", events->not_kept);
     writer_end_object(&out);
     keep(events, &out);
@@ -167,7 +180,7 @@ static void keep_event(struct events *events, const struct event *event, uint64_
     if (events->second != wall_ns / SECOND_NS) {
         events->second = wall_ns / SECOND_NS;
         events->kept_this_second = 0;
-        keep_more(events);
+        keep_more(events, wall_ns);
     }
     if (events->kept_this_second >= PER_SECOND_MAX) {
         events->not_kept++;
@@ -183,6 +196,8 @@ static void keep_event(struct events *events, const struct event *event, uint64_
     writer_address(&out, "address", &event->from);
     writer_bytes(&out, "name", (struct bytes){event->name, len});
     writer_number(&out, "value", event->value);
+    if (event->total > 0)
+        writer_number(&out, "total", event->total);
     if (event->fh_len > 0)
         add_file(&out, events->admin, (struct bytes){event->fh, event->fh_len});
     writer_end_object(&out);
@@ -238,6 +253,9 @@ static const char *next_text(struct stream *stream)
         stream->copy = strdup(lost);
     } else if (stream->place < events->next_id) {
         stream->copy = strdup(events->at[stream->place++ % KEPT_MAX]);
+    } else if (stream->statuses < events->status_count) {
+        stream->statuses = events->status_count;
+        stream->copy = strdup(events->status);
     }
     stream->sent = 0;
     return stream->copy;
@@ -266,20 +284,36 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
     return (ssize_t)len;
 }
 
-static void keep_status(struct events *events)
+static char *make_status(const struct events *events, const char *before)
 {
     struct writer out = {0};
-    begin_event(events, &out, "status");
+    size_t len;
+    writer_plain(&out, before);
+    writer_plain(&out, "event: status\ndata: ");
     status_write(&out, events->admin);
-    keep(events, &out);
+    writer_plain(&out, "\n\n");
+    return writer_take(&out, &len);
+}
+
+static void renew_status(struct events *events)
+{
+    char *status = make_status(events, "");
+    if (status == NULL)
+        return; /* out of memory: the next second has one */
+    free(events->status);
+    events->status = status;
+    events->status_count++;
+    wake_all(events);
 }
 
 static void on_second(uv_timer_t *timer)
 {
     struct events *events = timer->data;
-    keep_more(events);
+    struct admin_facts facts = {0};
+    events->admin->facts(events->admin->context, &facts);
+    keep_more(events, facts.wall_ns);
     if (events->admin->core != NULL)
-        keep_status(events);
+        renew_status(events);
 }
 
 /* Digits alone, up to `end`. */
@@ -299,7 +333,8 @@ static bool read_number(const char *text, char end, uint64_t *ret, const char **
 /*
  * Where this reader left off, or now. An id no longer kept is still a position: what was missed is
  * counted. A reader from an earlier run, or from a version whose ids had no run, has seen nothing
- * of this run yet and gets all of it.
+ * of this run yet and gets all of it. A browser that connects again says both, and its header is
+ * the newer one.
  */
 static uint64_t place_of(const struct events *events, const struct exchange *exchange)
 {
@@ -308,7 +343,11 @@ static uint64_t place_of(const struct events *events, const struct exchange *exc
     uint64_t run, id;
     const char *end;
     if (text == NULL)
+        text = exchange_parameter(exchange, "after");
+    if (text == NULL)
         return events->next_id;
+    if (strcmp(text, "0") == 0)
+        return events->first_id; /* what is not kept any more it did not miss */
     if (read_number(text, '\0', &id, &end))
         return 1;
     if (!read_number(text, '-', &run, &end) || !read_number(end + 1, '\0', &id, &end))
@@ -322,14 +361,9 @@ void events_answer(struct exchange *exchange)
 {
     struct events *events = exchange->admin->events;
     struct stream *stream = calloc(1, sizeof *stream);
-    struct writer first = {0};
-    size_t len;
     if (stream == NULL)
         return;
-    writer_plain(&first, "retry: 2000\nevent: status\ndata: ");
-    status_write(&first, exchange->admin);
-    writer_plain(&first, "\n\n");
-    stream->piece = writer_take(&first, &len);
+    stream->piece = make_status(events, "retry: 2000\n");
     if (stream->piece == NULL) {
         free(stream);
         return;
@@ -337,6 +371,7 @@ void events_answer(struct exchange *exchange)
     stream->events = events;
     stream->exchange = exchange;
     stream->place = place_of(events, exchange);
+    stream->statuses = events->status_count;
     list_append(&events->streams, &stream->node);
     if (events->stream_count++ == 0)
         CHECK(uv_timer_start(&events->timer, on_second, STATUS_MS, STATUS_MS) == 0);
@@ -364,6 +399,7 @@ static void on_close(uv_handle_t *handle)
     struct events *events = handle->data;
     for (uint32_t i = 0; i < KEPT_MAX; i++)
         free(events->at[i]);
+    free(events->status);
     free(events);
 }
 

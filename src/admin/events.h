@@ -9,10 +9,12 @@
  *   event: lost       {"count"}: the reader was too slow for those, or too long away
  *
  * The newest KEPT_MAX events are kept, once for all streams; a stream is a place among them. A
- * reader that comes back within that says how far it got (Last-Event-ID) and misses nothing. Ids
- * are RUN-NUMBER: a reader that comes back after a restart, which is what it waits for, has an id
- * of another run and gets everything that is kept of this one. Memory is bounded whatever readers
- * do: one that does not read loses events, then its connection.
+ * reader that comes back within that says how far it got (Last-Event-ID, or ?after=) and misses
+ * nothing; ?after=0 is for one that comes for the first time and wants to know what happened
+ * before. Ids are RUN-NUMBER: a reader that comes back after a restart, which is what it waits for,
+ * has an id of another run and gets everything that is kept of this one. A status has no id and is
+ * not kept: the next one says all of it. Memory is bounded whatever readers do: one that does not
+ * read loses events, then its connection.
  *
  * Events are kept even while nobody listens: the next reader may be one that comes back. The status
  * is made only for readers.

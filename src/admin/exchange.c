@@ -28,6 +28,7 @@ void exchange_reset(struct exchange *exchange)
 {
     if (exchange->response != NULL)
         MHD_destroy_response(exchange->response); /* a queued one has another reference */
+    body_done(&exchange->body);
     *exchange = (struct exchange){0};
 }
 

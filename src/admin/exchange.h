@@ -9,6 +9,7 @@
 #define ADMIN_EXCHANGE_H
 
 #include "admin/admin.h"
+#include "admin/body.h"
 #include "admin/writer.h"
 
 #include <microhttpd.h>
@@ -23,10 +24,13 @@ struct exchange {
     const char *path;
     bool is_head;    /* only the headers are wanted */
     bool is_control; /* came over the control socket, from `who` */
+    bool is_tracker; /* who may track clients, and nothing else */
     struct admin_caller who;
     const struct route *route;
     void (*answer)(struct exchange *exchange); /* the route's, for the method asked for */
-    struct bytes id;                           /* what {id} of the route's path stands for */
+    struct bytes id;  /* what the first {} of the route's path stands for, */
+    struct bytes key; /* and the second */
+    struct body body; /* of routes that take one */
 
     bool is_pending;  /* no response yet: `answer` is called again in the next turn */
     uint64_t freeing; /* what view_handle said of the client whose release has begun; 0: none */

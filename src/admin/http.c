@@ -8,9 +8,10 @@
  * server's thread and may read its state.
  *
  * A peer cannot cost much: CONNECTIONS_MAX connections of CONNECTION_BYTES each, closed after
- * IDLE_S of silence; request bodies are never read. Nor can it lock others out by holding all
- * connections, silent or a byte at a time: a connection that takes the last place evicts the
- * oldest. A limit per address would not do, because all local peers share one.
+ * IDLE_S of silence; a request body is read only where a route takes one, and is short (body.h).
+ * Nor can it lock others out by holding all connections, silent or a byte at a time: a
+ * connection that takes the last place evicts the oldest. A limit per address would not do,
+ * because all local peers share one.
  *
  * Always true:
  *  (1) A suspended connection is on `parked`, in the order of after_txn, which never decreases, on
@@ -20,6 +21,7 @@
  */
 #include "admin/http.h"
 
+#include "admin/caller.h"
 #include "admin/host.h"
 #include "admin/route.h"
 #include "base/check.h"
@@ -82,18 +84,16 @@ static enum MHD_Result leave(struct exchange *exchange)
 static bool may_ask(struct http *http, struct exchange *exchange)
 {
     if (http->is_control) {
-        struct ucred peer;
-        socklen_t len = sizeof peer;
         const union MHD_ConnectionInfo *info =
             MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        if (getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 &&
-            (peer.uid == 0 || peer.uid == geteuid())) {
-            exchange->who = (struct admin_caller){peer.uid, peer.gid, peer.pid};
-            return true;
-        }
-        exchange_error(exchange, MHD_HTTP_FORBIDDEN, "only root and the server's user may connect",
-                       (struct bytes){0}, "use sudo, or the read-only API at --http");
-        return false;
+        enum caller_may may = caller_identify(info->connect_fd, http->admin, &exchange->who);
+        exchange->is_tracker = may == CALLER_MAY_TRACK;
+        if (may == CALLER_MAY_NOTHING)
+            exchange_error(exchange, MHD_HTTP_FORBIDDEN,
+                           "only root and the server's user may connect", (struct bytes){0},
+                           "use sudo, or the read-only API at --http; --tracker-group lets others "
+                           "track clients");
+        return may != CALLER_MAY_NOTHING;
     }
     /* No Host at all is HTTP/1.0: a probe, never a browser. */
     const char *host =
@@ -153,7 +153,6 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
 {
     struct http *http = context;
     (void)version;
-    (void)upload;
     struct visitor *visitor = *state;
     if (visitor == NULL) {
         const union MHD_ConnectionInfo *info =
@@ -162,9 +161,13 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
         *state = visitor = info->socket_context;
         return begin(http, visitor, connection, path, method);
     }
-    if (*upload_len > 0)
-        return MHD_NO; /* an unexpected body: close the connection */
     struct exchange *exchange = &visitor->exchange;
+    if (*upload_len > 0) {
+        if (!route_takes_body(exchange) || !body_add(&exchange->body, upload, *upload_len))
+            return MHD_NO; /* an unexpected body: close the connection */
+        *upload_len = 0;
+        return MHD_YES;
+    }
     if (exchange->response == NULL) {
         exchange->answer(exchange);
         if (must_wait(http, visitor)) {
@@ -346,7 +349,8 @@ static int start_daemon(struct http *http, int fd)
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, handle, http,
         MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http, MHD_OPTION_END);
+        (unsigned)IDLE_S, MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+        MHD_OPTION_UNESCAPE_CALLBACK, route_unescape, NULL, MHD_OPTION_END);
     if (http->daemon == NULL)
         return -1;
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);

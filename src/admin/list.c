@@ -3,10 +3,12 @@
  * list.h.
  *
  * A file of an export is shown by its name, too. A name that is not known yet is waited for
- * (paging.h), and with it the names of the rows that follow are asked for.
+ * (paging.h), also where it decides whether a row is wanted (list_match.h), and with it the names
+ * of the rows that follow are asked for.
  */
 #include "admin/list.h"
 
+#include "admin/list_match.h"
 #include "admin/paging.h"
 #include "base/check.h"
 #include "base/hex.h"
@@ -96,6 +98,17 @@ static const char *word_of_lock(enum view_lock_state state)
     UNREACHABLE();
 }
 
+/* Is this row wanted, and what is its file called? LIST_FITS_LATER: its name must be waited for. */
+static enum list_fit look_at(struct paging *paging, const struct view_claim *claim,
+                             uint32_t *budget, struct bytes *ret_path)
+{
+    enum list_fit fit = list_match_claim(paging->admin, &paging->match, claim, budget);
+    paging->unnamed_count += fit == LIST_FITS_UNKNOWN;
+    if (fit == LIST_FITS && path_of(paging, claim->fh, ret_path) == ADMIN_PATH_LATER)
+        return LIST_FITS_LATER;
+    return fit;
+}
+
 /* Asks for the names of the rows from here on. */
 static void ask_ahead_locks(struct paging *paging, uint64_t cursor)
 {
@@ -112,11 +125,16 @@ static bool next_lock(struct paging *paging, uint64_t *cursor, uint32_t *budget)
 {
     struct writer *row = &paging->writer;
     struct view_lock view;
-    struct bytes path;
-    uint64_t before = *cursor;
-    if (!view_next_lock(paging->admin->core, &paging->filter, cursor, budget, &view))
-        return false;
-    paging->waits_for_name = path_of(paging, view.claim.fh, &path) == ADMIN_PATH_LATER;
+    struct bytes path = {0};
+    uint64_t before;
+    enum list_fit fit;
+    do {
+        before = *cursor;
+        if (!view_next_lock(paging->admin->core, &paging->filter, cursor, budget, &view))
+            return false;
+        fit = look_at(paging, &view.claim, budget, &path);
+    } while (fit == LIST_FITS_NOT || fit == LIST_FITS_UNKNOWN);
+    paging->waits_for_name = fit == LIST_FITS_LATER;
     if (paging->waits_for_name) {
         ask_ahead_locks(paging, *cursor);
         *cursor = before;
@@ -149,11 +167,16 @@ static bool next_waiter(struct paging *paging, uint64_t *cursor, uint32_t *budge
 {
     struct writer *row = &paging->writer;
     struct view_waiter view;
-    struct bytes path;
-    uint64_t before = *cursor;
-    if (!view_next_waiter(paging->admin->core, &paging->filter, cursor, budget, &view))
-        return false;
-    paging->waits_for_name = path_of(paging, view.claim.fh, &path) == ADMIN_PATH_LATER;
+    struct bytes path = {0};
+    uint64_t before;
+    enum list_fit fit;
+    do {
+        before = *cursor;
+        if (!view_next_waiter(paging->admin->core, &paging->filter, cursor, budget, &view))
+            return false;
+        fit = look_at(paging, &view.claim, budget, &path);
+    } while (fit == LIST_FITS_NOT || fit == LIST_FITS_UNKNOWN);
+    paging->waits_for_name = fit == LIST_FITS_LATER;
     if (paging->waits_for_name) {
         ask_ahead_waiters(paging, *cursor);
         *cursor = before;
@@ -174,8 +197,8 @@ static bool next_waiter(struct paging *paging, uint64_t *cursor, uint32_t *budge
     return true;
 }
 
-/* Reads client, file and share. False: already responded; a client that never locked and an unknown
- * share are not found. */
+/* Reads client, file, share, match and export. False: already responded; a client that never
+ * locked, an unknown share and an unknown export are not found. */
 static bool read_filter(struct exchange *exchange, struct paging *paging)
 {
     const char *client = exchange_parameter(exchange, "client");
@@ -206,7 +229,7 @@ static bool read_filter(struct exchange *exchange, struct paging *paging)
             return false;
         }
     }
-    return true;
+    return list_match_read(exchange, &paging->match);
 }
 
 /* True: already responded. A monitor keeps no locks; an empty list would say that nobody has

@@ -17,7 +17,8 @@ void list_shares(struct exchange *exchange);
 
 /* One word: "none", "told", "waiting", "calling", "given_up". */
 const char *list_word_of_news(enum view_news news);
-/* One word: "freeing", "given_up", "crashed", "recovering", "active"; the first that applies. */
+/* One word: "freeing", "given_up", "crashed", "recovering", "active"; the first that applies. Of a
+ * tracked client: "connected", "disconnected", "expired". */
 const char *list_word_of_client(const struct view_client *view);
 
 /* The client of {id}; false: already responded. */

@@ -8,6 +8,7 @@
 #include "admin/list.h"
 
 #include "admin/paging.h"
+#include "admin/tracked.h"
 #include "base/check.h"
 #include "base/units.h"
 
@@ -43,8 +44,8 @@ const char *list_word_of_news(enum view_news news)
     UNREACHABLE();
 }
 
-static const char *const client_words[] = {"freeing", "given_up", "crashed", "recovering",
-                                           "active"};
+static const char *const client_words[] = {"freeing", "given_up",  "crashed",      "recovering",
+                                           "active",  "connected", "disconnected", "expired"};
 
 /*
  * Freeing comes first. A client given up also counts as crashed; that retries have stopped is the
@@ -52,6 +53,8 @@ static const char *const client_words[] = {"freeing", "given_up", "crashed", "re
  */
 const char *list_word_of_client(const struct view_client *view)
 {
+    if (view->protocol == VIEW_OTHER)
+        return tracked_word(view->tracked);
     return client_words[view->is_draining             ? 0
                         : view->news == VIEW_GIVEN_UP ? 1
                         : view->is_crashed            ? 2
@@ -111,6 +114,19 @@ static void add_host(struct writer *row, const struct view_client *view)
     writer_end_object(row);
 }
 
+/* Of a client of another protocol only. */
+static void add_tracked(struct writer *row, const struct view_client *view)
+{
+    if (view->protocol != VIEW_OTHER) {
+        writer_null(row, "tracked");
+        return;
+    }
+    writer_object(row, "tracked");
+    writer_number(row, "window_s", view->window_s);
+    writer_time(row, "deadline", view->deadline_ns);
+    writer_end_object(row);
+}
+
 static void add_client(struct writer *row, const struct view_client *view, uint64_t now_ns)
 {
     writer_object(row, NULL);
@@ -137,6 +153,8 @@ static void add_client(struct writer *row, const struct view_client *view, uint6
     writer_end_object(row);
     if (view->is_watched)
         add_host(row, view);
+    else
+        add_tracked(row, view);
     writer_bool(row, "crashed", view->is_crashed);
     writer_bool(row, "monitored", view->is_monitored);
     writer_bool(row, "moved", view->is_moved);
@@ -194,7 +212,8 @@ static bool read_state(struct exchange *exchange, struct paging_clients *ret)
     if (state == NULL || ret->state != NULL)
         return true;
     exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a client state: ", bytes_of_text(state),
-                   "allowed: freeing, given_up, crashed, recovering, active");
+                   "allowed: freeing, given_up, crashed, recovering, active; of tracked clients "
+                   "connected, disconnected, expired");
     return false;
 }
 

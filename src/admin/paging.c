@@ -10,14 +10,17 @@
 
 #include "admin/http.h"
 #include "base/check.h"
+#include "base/units.h"
 
 #include <stdlib.h>
 
 enum {
     LIMIT_DEFAULT = 100,
-    SLOTS_PER_PIECE = 4000,
+    UNITS_PER_PIECE = 4000, /* a slot is one, comparing it is more (list_match.h) */
     PIECE_BYTES = 8 * 1024, /* written at once */
 };
+
+#define PAGE_NS (UINT64_C(2) * SECOND_NS)
 
 static void free_listing(void *context)
 {
@@ -43,12 +46,20 @@ static void end(struct paging *paging)
     text_add_u64(&cursor, paging->cursor);
     writer_end_list(writer);
     writer_text(writer, "next", paging->cursor == VIEW_END ? NULL : buffer);
+    if (paging->match.len > 0)
+        writer_number(writer, "unnamed", paging->unnamed_count);
     writer_end_object(writer);
     writer_plain(writer, "\n");
     paging->has_ended = true;
 }
 
-/* Writes what comes next. False: the budget is used up. */
+/* Has it been looked for long enough? The next page must begin further on. */
+static bool is_late(const struct paging *paging)
+{
+    return paging->now_ns - paging->began_ns >= PAGE_NS && paging->cursor != paging->first_cursor;
+}
+
+/* Writes what comes next. False: the budget is used up, or a name is waited for. */
 static bool advance(struct paging *paging, uint32_t *budget)
 {
     if (!paging->has_begun) {
@@ -57,7 +68,7 @@ static bool advance(struct paging *paging, uint32_t *budget)
         end(paging);
     } else if (paging->next(paging, &paging->cursor, budget)) {
         paging->row_count++;
-    } else if (paging->cursor == VIEW_END) {
+    } else if (paging->cursor == VIEW_END || is_late(paging)) {
         end(paging);
     } else {
         return false;
@@ -71,13 +82,15 @@ static void set_time(struct paging *paging)
     paging->admin->facts(paging->admin->context, &facts);
     paging->now_ns = facts.now_ns;
     paging->wall_ns = facts.wall_ns;
+    if (!paging->has_begun)
+        paging->began_ns = facts.now_ns;
 }
 
 static ssize_t read_listing(void *context, uint64_t position, char *buffer, size_t max)
 {
     struct paging *paging = context;
     struct writer *writer = &paging->writer;
-    uint32_t budget = SLOTS_PER_PIECE;
+    uint32_t budget = UNITS_PER_PIECE;
     (void)position;
     if (max > PIECE_BYTES)
         max = PIECE_BYTES;
@@ -136,6 +149,7 @@ static bool read_page(struct exchange *exchange, struct paging *paging)
                        "use the value of next from the previous page");
         return false;
     }
+    paging->first_cursor = paging->cursor;
     paging->limit = (uint32_t)limit;
     return true;
 }

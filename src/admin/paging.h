@@ -3,13 +3,15 @@
  *
  * A page has at most `limit` rows (100 unless asked for, 1,000 at most). It is built in pieces as
  * large as a connection has room for, one piece per turn and connection, and each piece examines a
- * bounded number of slots: a list of a million locks delays nobody by more than that. `next` is the
- * cursor of the next page, or null at the end; it stays valid while rows come and go.
+ * bounded number of slots: a list of a million locks delays nobody by more than that. A page that
+ * finds few rows ends after some seconds with those, so that nobody waits for all of a long search.
+ * `next` is the cursor of the next page, or null at the end; it stays valid while rows come and go.
  */
 #ifndef ADMIN_PAGING_H
 #define ADMIN_PAGING_H
 
 #include "admin/exchange.h"
+#include "admin/list_match.h"
 #include "core/view.h"
 
 #define PAGING_LIMIT_MAX 1000
@@ -35,12 +37,15 @@ struct paging {
     /* What is wanted. */
     struct view_filter filter;
     uint8_t handle[RECORD_FH_MAX]; /* behind filter.fh */
+    struct list_match match;       /* of locks and waiting requests */
     struct paging_clients clients;
     void *own; /* more that the row needs, of malloc; NULL: nothing */
 
-    uint64_t cursor;
+    uint64_t cursor, first_cursor; /* the second: of the page */
     uint32_t limit, row_count;
+    uint32_t unnamed_count;   /* rows left out because the name of the file is not known */
     uint64_t now_ns, wall_ns; /* when the piece began */
+    uint64_t began_ns;        /* when the page did */
     struct writer writer;
     size_t read; /* of what the writer has */
     struct exchange *exchange;

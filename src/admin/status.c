@@ -7,9 +7,11 @@
  */
 #include "admin/status.h"
 
+#include "admin/attention.h"
+#include "admin/blockers.h"
 #include "admin/exports.h"
+#include "admin/limit.h"
 #include "admin/list.h"
-#include "base/programs.h"
 #include "base/units.h"
 
 enum {
@@ -116,6 +118,7 @@ static void add_store(struct writer *out, const struct admin_facts *facts,
     writer_bool(out, "has_room", status->has_room);
     writer_bool(out, "incomplete", status->incomplete);
     writer_seconds(out, "commit_seconds", facts->commit_age_ns);
+    writer_bool(out, "stalled", facts->commit_age_ns >= ADMIN_STALLED_NS);
     writer_end_object(out);
 }
 
@@ -128,38 +131,53 @@ static void add_rpcbind(struct writer *out, const struct admin_facts *facts)
     writer_end_object(out);
 }
 
-/* Totals since the start, for rates; null: nothing is measured. */
-static void add_activity(struct writer *out, const struct admin *admin,
-                         const struct admin_facts *facts, bool is_monitor)
+/* "127.0.0.1:12049", "[::1]:12049", "*:12049" */
+static void add_endpoint(struct writer *out, const struct address *address, uint16_t port)
 {
-    uint64_t nlm = 0, nsm = 0, files = 0;
-    const struct meter *meter = admin->meter;
-    if (meter == NULL || facts->commit_durations == NULL) {
-        writer_null(out, "activity");
-        return;
-    }
-    for (uint32_t i = 0; i < meter->program_count; i++)
-        for (uint32_t proc = 0; proc < METER_PROCEDURES_MAX; proc++) {
-            const struct meter_row *row = meter_at(meter, i, proc);
-            uint32_t number = meter->programs[i]->number;
-            *(number == NLM_PROGRAM   ? &nlm
-              : number == NSM_PROGRAM ? &nsm
-                                      : &files) += row->succeeded + row->failed;
-        }
-    writer_object(out, "activity");
-    if (!is_monitor)
-        writer_number(out, "nlm_requests", nlm);
-    writer_number(out, "nsm_requests", nsm);
-    if (!is_monitor)
-        writer_number(out, "nfs_requests", files);
-    writer_number(out, "commits", histogram_total(facts->commit_durations));
-    writer_seconds(out, "commit_seconds", facts->commit_durations->sum);
+    char buffer[ADDRESS_TEXT_MAX + 16];
+    struct text text;
+    text_init(&text, buffer, sizeof buffer);
+    bool is_v6 = address != NULL && address->family == 6;
+    text_add(&text, is_v6 ? "[" : address == NULL ? "*" : "");
+    if (address != NULL)
+        text_add_address(&text, address);
+    text_add(&text, is_v6 ? "]:" : ":");
+    text_add_u64(&text, port);
+    writer_text(out, NULL, buffer);
+}
+
+static void add_places(struct writer *out, const struct admin_places *places)
+{
+    writer_text(out, "host", places->host);
+    writer_list(out, "listen");
+    for (uint32_t i = 0; i < places->listen_count && places->port != 0; i++)
+        add_endpoint(out, &places->listen[i], places->port);
+    if (places->listen_count == 0 && places->port != 0)
+        add_endpoint(out, NULL, places->port);
+    writer_end_list(out);
+    writer_text(out, "page", places->page[0] != '\0' ? places->page : NULL);
+}
+
+/* Of the last seconds; null: nothing is measured, or nothing was committed. */
+static void add_recent(struct writer *out, const struct admin_recent *recent)
+{
+    writer_object(out, "recent");
+    writer_seconds(out, "window_seconds", recent->window_ns);
+    if (recent->window_ns == 0)
+        writer_null(out, "requests_per_second");
+    else
+        writer_number(out, "requests_per_second",
+                      (recent->requests * SECOND_NS + recent->window_ns / 2) / recent->window_ns);
+    if (recent->commits == 0)
+        writer_null(out, "commit_seconds");
+    else
+        writer_seconds(out, "commit_seconds", recent->commit_ns / recent->commits);
     writer_end_object(out);
 }
 
 /* What a lock server has and a monitor has not. */
 static void add_lock_server(struct writer *out, const struct admin *admin,
-                            const struct core_status *status, uint64_t now_ns)
+                            const struct core_status *status, const struct admin_facts *facts)
 {
     writer_number(out, "clients", status->clients);
     writer_number(out, "registrants", status->registrants);
@@ -167,8 +185,10 @@ static void add_lock_server(struct writer *out, const struct admin *admin,
     writer_number(out, "offers", status->offers);
     writer_number(out, "share_reservations", status->shares);
     writer_number(out, "waiters", status->waiters);
-    add_grace(out, admin, &status->grace, now_ns);
-    add_silent(out, admin, now_ns);
+    writer_text(out, "recovery", facts->recovery);
+    add_grace(out, admin, &status->grace, facts->now_ns);
+    blockers_add_status(out, admin, status, facts);
+    add_silent(out, admin, facts->now_ns);
     add_namesakes(out, admin);
 }
 
@@ -219,16 +239,20 @@ void status_write(struct writer *out, const struct admin *admin)
     admin->facts(admin->context, &facts);
     writer_object(out, NULL);
     writer_text(out, "role", status.is_monitor ? "monitor" : "active");
+    writer_text(out, "group", facts.group);
+    add_places(out, &facts.places);
+    attention_add_status(out, admin, &status, &facts);
     writer_number(out, "state", status.state);
     writer_number(out, "epoch", status.epoch);
     writer_number(out, "uptime_seconds", facts.uptime_ns / SECOND_NS);
     if (status.is_monitor)
         add_monitor(out, admin, &status);
     else
-        add_lock_server(out, admin, &status, facts.now_ns);
+        add_lock_server(out, admin, &status, &facts);
     add_store(out, &facts, &status);
     add_rpcbind(out, &facts);
-    add_activity(out, admin, &facts, status.is_monitor);
+    add_recent(out, &facts.recent);
+    limit_add_status(out, admin);
     if (!status.is_monitor)
         exports_add_status(out, admin, &facts.files);
     writer_time(out, "time", facts.wall_ns);
@@ -254,6 +278,9 @@ static void answer_without_core(struct exchange *exchange)
     struct writer out = {0};
     writer_object(&out, NULL);
     writer_text(&out, "role", "standby");
+    writer_text(&out, "group", facts.group);
+    writer_text(&out, "host", facts.places.host);
+    writer_text(&out, "page", facts.places.page[0] != '\0' ? facts.places.page : NULL);
     writer_text(&out, "reason", buffer);
     writer_number(&out, "uptime_seconds", facts.uptime_ns / SECOND_NS);
     writer_object(&out, "store");

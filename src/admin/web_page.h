@@ -1,5 +1,6 @@
 /*
- * web_page.h -- the web page at /: page.html, page.js and page.css, which are parts of the program.
+ * web_page.h -- the web page at /: page.html, page.css and one script, made of src/admin/page/ and
+ * parts of the program.
  *
  * It is read-only. It uses the same public paths (route.h) and loads nothing else.
  */

@@ -24,14 +24,6 @@ int chains_init(struct chains *chains, uint32_t chain_max, uint32_t slot_max)
     return 0;
 }
 
-int chains_init_hash(struct chains *chains, uint32_t slot_max)
-{
-    uint32_t chain_max = 16;
-    while (chain_max < slot_max && chain_max < UINT32_C(1) << 31)
-        chain_max *= 2;
-    return chains_init(chains, chain_max, slot_max);
-}
-
 void chains_done(struct chains *chains)
 {
     free(chains->heads);

@@ -1,10 +1,10 @@
 /*
  * chains.h -- doubly linked chains of table slots, by number.
  *
- * One mechanism for every "which elements belong to this?": a hash index is a set of chains
- * numbered by the low bits of the hash, a list of the registrants of a name is the chain numbered
- * by the slot of the name. A slot is on at most one chain of a set. Adding and removing cost the
- * same however long the chain is (P7). New members go to the front.
+ * One mechanism for every "which elements belong to this?": the registrants of a name are the chain
+ * numbered by the slot of the name. (By hash: hash_index.h.) A slot is on at most one chain of a
+ * set. Adding and removing cost the same however long the chain is (P7). New members go to the
+ * front.
  */
 #ifndef BASE_CHAINS_H
 #define BASE_CHAINS_H
@@ -26,14 +26,7 @@ struct chains {
 /* 0, or -ENOMEM with nothing allocated. */
 __attribute__((warn_unused_result)) int chains_init(struct chains *chains, uint32_t chain_max,
                                                     uint32_t slot_max);
-/* Chains for a hash index of this many slots: a power of two, so that chains_of_hash can mask. */
-__attribute__((warn_unused_result)) int chains_init_hash(struct chains *chains, uint32_t slot_max);
 void chains_done(struct chains *chains);
-
-static inline uint32_t chains_of_hash(const struct chains *chains, uint64_t hash)
-{
-    return (uint32_t)hash & (chains->chain_max - 1);
-}
 
 void chains_add(struct chains *chains, uint32_t chain, uint32_t slot);
 void chains_remove(struct chains *chains, uint32_t chain, uint32_t slot);

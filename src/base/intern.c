@@ -8,8 +8,10 @@
 #include "base/check.h"
 #include "base/hash.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 struct intern_entry {
-    uint64_t hash;
     uint32_t cell;
     uint32_t len;
     uint32_t references;
@@ -20,7 +22,10 @@ int intern_init(struct intern *intern, struct arena *arena, uint32_t max, uint64
     *intern = (struct intern){.arena = arena, .seed = seed};
     int err = table_init(&intern->table, max, sizeof(struct intern_entry));
     if (err == 0)
-        err = chains_init_hash(&intern->by_hash, max);
+        err = hash_index_init(&intern->by_hash, max);
+    intern->last = calloc(1, sizeof *intern->last);
+    if (intern->last == NULL)
+        err = -ENOMEM;
     if (err != 0)
         intern_done(intern);
     return err;
@@ -29,7 +34,9 @@ int intern_init(struct intern *intern, struct arena *arena, uint32_t max, uint64
 void intern_done(struct intern *intern)
 {
     table_done(&intern->table);
-    chains_done(&intern->by_hash);
+    hash_index_done(&intern->by_hash);
+    free(intern->last);
+    intern->last = NULL;
 }
 
 static struct intern_entry *entry_at(const struct intern *intern, uint32_t slot)
@@ -37,22 +44,40 @@ static struct intern_entry *entry_at(const struct intern *intern, uint32_t slot)
     return table_at(&intern->table, slot);
 }
 
+static bool is_at(const struct intern *intern, uint32_t slot, struct bytes string)
+{
+    return bytes_equal(intern_bytes(intern, slot), string);
+}
+
+/* The string that was found last, if it is this one: no hash is needed then. */
+static bool is_last(const struct intern *intern, struct bytes string)
+{
+    return table_is_live(&intern->table, *intern->last) && is_at(intern, *intern->last, string);
+}
+
 static uint32_t find(const struct intern *intern, struct bytes string, uint64_t hash)
 {
-    uint32_t slot = chains_first(&intern->by_hash, chains_of_hash(&intern->by_hash, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&intern->by_hash, slot))
-        if (entry_at(intern, slot)->hash == hash && bytes_equal(intern_bytes(intern, slot), string))
-            return slot;
-    return SLOT_NONE;
+    uint32_t slot = hash_index_first(&intern->by_hash, hash);
+    while (slot != SLOT_NONE && !is_at(intern, slot, string))
+        slot = hash_index_next(&intern->by_hash, slot);
+    if (slot != SLOT_NONE)
+        *intern->last = slot;
+    return slot;
 }
 
 uint32_t intern_find(const struct intern *intern, struct bytes string)
 {
+    if (is_last(intern, string))
+        return *intern->last;
     return find(intern, string, hash_bytes(intern->seed, string));
 }
 
 uint32_t intern_add(struct intern *intern, struct bytes string)
 {
+    if (is_last(intern, string)) {
+        entry_at(intern, *intern->last)->references++;
+        return *intern->last;
+    }
     uint64_t hash = hash_bytes(intern->seed, string);
     uint32_t slot = find(intern, string, hash);
     if (slot != SLOT_NONE) {
@@ -70,8 +95,9 @@ uint32_t intern_add(struct intern *intern, struct bytes string)
         return SLOT_NONE;
     }
     *entry_at(intern, slot) =
-        (struct intern_entry){.hash = hash, .cell = cell, .len = string.len, .references = 1};
-    chains_add(&intern->by_hash, chains_of_hash(&intern->by_hash, hash), slot);
+        (struct intern_entry){.cell = cell, .len = string.len, .references = 1};
+    hash_index_add(&intern->by_hash, hash, slot);
+    *intern->last = slot;
     return slot;
 }
 
@@ -87,7 +113,7 @@ bool intern_release(struct intern *intern, uint32_t slot)
     CHECK(entry->references > 0);
     if (--entry->references > 0)
         return false;
-    chains_remove(&intern->by_hash, chains_of_hash(&intern->by_hash, entry->hash), slot);
+    hash_index_remove(&intern->by_hash, slot);
     arena_remove(intern->arena, entry->cell, entry->len);
     table_remove(&intern->table, slot);
     return true;

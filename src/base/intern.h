@@ -9,13 +9,16 @@
 #define BASE_INTERN_H
 
 #include "base/arena.h"
-#include "base/chains.h"
+#include "base/hash_index.h"
 #include "base/table.h"
 
 struct intern {
     struct table table; /* of struct intern_entry */
-    struct chains by_hash;
+    struct hash_index by_hash;
     struct arena *arena; /* borrowed; holds the bytes */
+    /* The slot found last: the next question is often the same one. Behind a pointer, because
+     * finding changes nothing that anybody can see. */
+    uint32_t *last;
     uint64_t seed;
 };
 

@@ -59,6 +59,14 @@ void text_add_count(struct text *text, uint64_t value)
     add_digits(text, value, true);
 }
 
+void text_add_plural(struct text *text, uint64_t count, const char *noun)
+{
+    text_add_count(text, count);
+    text_add_char(text, ' ');
+    text_add(text, noun);
+    text_add(text, count == 1 ? "" : "s");
+}
+
 void text_add_hex(struct text *text, struct bytes data)
 {
     char digits[2];

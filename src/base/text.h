@@ -23,6 +23,8 @@ void text_add_char(struct text *text, char c);
 void text_add_u64(struct text *text, uint64_t value);
 /* With thousands separators, as people read it: 1,311. */
 void text_add_count(struct text *text, uint64_t value);
+/* "1 lock", "1,311 locks" */
+void text_add_plural(struct text *text, uint64_t count, const char *noun);
 void text_add_hex(struct text *text, struct bytes data);
 void text_add_address(struct text *text, const struct address *address);
 

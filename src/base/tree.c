@@ -71,7 +71,7 @@ uint32_t tree_right(const struct tree *tree, uint32_t slot)
 
 static bool is_higher(const struct tree *tree, uint32_t a, uint32_t b)
 {
-    uint64_t priority_a = hash_mix(tree->seed, a), priority_b = hash_mix(tree->seed, b);
+    uint64_t priority_a = hash_number(tree->seed, a), priority_b = hash_number(tree->seed, b);
     return priority_a > priority_b || (priority_a == priority_b && a > b);
 }
 

@@ -3,6 +3,8 @@
  */
 #include "cli/command.h"
 
+#include "cli/lock_sort.h"
+
 const struct command_option command_common[] = {
     {"control", "PATH", "Control socket of the server."},
     {"help", NULL, "Describe the command and exit."},
@@ -48,10 +50,20 @@ static const struct command_option json_options[] = {
 
 static const struct command_option lock_options[] = {
     {"client", "CLIENT", "Only this client's."},
-    {"file", "HEX", "Only on the file with this handle."},
+    {"file", "HEX", "Only on files whose handle is this one, or begins with it."},
     {"path", "FILE", "Only on this file, which this machine exports."},
+    {"export", "DIR", "Only on files of this exported directory."},
     {"waiting", NULL, "List waiting requests instead, and who blocks them."},
-    {"json", NULL, "Print the server's JSON, unchanged."},
+    {"sort", LOCK_SORT_WORDS, "Oldest first, by client, by file, or most waiting first."},
+    {"limit", "N", "Show no more than N of them; the total counts all."},
+    {"json", NULL, "Print the rows as the server's JSON, with their total."},
+    {0},
+};
+
+static const struct command_option group_options[] = {
+    {"store", "URL", "The store: postgres:CONNINFO."},
+    {"config", "FILE", "Read it from the server's configuration file."},
+    {"json", NULL, "Print it as JSON."},
     {0},
 };
 
@@ -66,6 +78,13 @@ static const struct command_option probe_options[] = {
     {0},
 };
 
+static const struct command_option drill_options[] = {
+    {"all", NULL, "List those who could be notified as well."},
+    {"timeout", "SECONDS", "Timeout of one call; default 2."},
+    {"json", NULL, "Print the result for everybody as JSON."},
+    {0},
+};
+
 const struct command command_table[] = {
     {.name = "serve",
      .run = serve_run,
@@ -75,10 +94,15 @@ const struct command command_table[] = {
     {.name = "status",
      .ask = status_run,
      .options = status_options,
-     .help = "one screen: state, locks, clients, store; during recovery, who is missing"},
+     .help = "one screen: who waits for whom, clients, locks, store; who is missing",
+     .more = "The exit code is 1 if something needs attention, and the lines ATTENTION say what: a "
+             "client that blocks others and does not answer, an unreachable client with locks to "
+             "reclaim, a store that is full or stalled, an rpcbind that does not know the server, "
+             "80 % of a limit. It is 75 if the server cannot be reached; so it can be used as a "
+             "check."},
     {.name = "clients",
-     .check = list_check_clients,
-     .ask = list_clients,
+     .check = clients_check,
+     .ask = clients_run,
      .words = "[CLIENT]",
      .options = client_options,
      .help = "list clients, or show one in full",
@@ -93,7 +117,7 @@ const struct command command_table[] = {
          "this machine's last reboot; upcall, if the lock manager has yet to be notified of the "
          "host's. LAST NOTICE: when the host last reported a reboot."},
     {.name = "locks",
-     .ask = list_locks,
+     .ask = locks_run,
      .options = lock_options,
      .help = "list held locks, or waiting requests"},
     {.name = "exports",
@@ -117,8 +141,8 @@ const struct command command_table[] = {
      .help = "check a client's portmapper, lock manager and status monitor"},
     {.name = "drill",
      .run = probe_drill,
-     .options = probe_options,
-     .help = "check every client: who could be notified after a crash"},
+     .options = drill_options,
+     .help = "check every client: who could not be notified after a crash"},
     {.name = "release",
      .check = change_check_release,
      .ask = change_release,
@@ -161,12 +185,22 @@ const struct command command_table[] = {
      .words = "clear|export|import|migrate [options]",
      .is_alone = true,
      .help = "clear, export, import or migrate the store; see store --help",
-     .more = "clear removes every record of a store that no server is using; it asks first. "
-             "Clients that hold locks are not notified."},
-    {.name = "completion",
-     .run = manual_completion,
+     .more = "export also works while the server runs: it writes the state of one moment and does "
+             "not stop locks. clear removes every record of a store that no server is using; it "
+             "asks first. Clients that hold locks are not notified."},
+    {.name = "groups",
+     .run = serve_store,
+     .options = group_options,
      .is_alone = true,
-     .help = "print completions for bash: source <(holdfast completion)"},
+     .help = "list the groups of a shared store, who serves each and who stands by",
+     .more =
+         "For a store that several servers share (serve --group). The exit code is 1 if a group "
+         "has no active server."},
+    {.name = "completion",
+     .run = completion_run,
+     .words = "[bash|zsh|fish]",
+     .is_alone = true,
+     .help = "print completions for a shell: source <(holdfast completion bash)"},
     {.name = "manual",
      .run = manual_run,
      .is_alone = true,

@@ -48,7 +48,8 @@ extern const size_t command_count;
 extern const struct command_option command_common[];
 const struct command_option *command_common_of(const struct command *command);
 
-#define COMMAND_STATES "freeing|given_up|crashed|recovering|active" /* of clients */
+/* Of clients; the last three of tracked ones. */
+#define COMMAND_STATES "freeing|given_up|crashed|recovering|active|connected|disconnected|expired"
 
 /* The rows' functions, by file. */
 int serve_run(const struct command *command, int argc, char **argv);
@@ -59,18 +60,18 @@ int change_end_grace(struct http_client *http, const struct arguments *arguments
 int change_move(struct http_client *http, const struct arguments *arguments);
 int change_restart_notice(struct http_client *http, const struct arguments *arguments);
 int change_release(struct http_client *http, const struct arguments *arguments);
-int list_clients(struct http_client *http, const struct arguments *arguments);
-int list_check_clients(const struct arguments *arguments);
+int clients_run(struct http_client *http, const struct arguments *arguments);
+int clients_check(const struct arguments *arguments);
 int change_check_move(const struct arguments *arguments);
 int change_check_release(const struct arguments *arguments);
 int host_run(struct http_client *http, const struct arguments *arguments);
-int list_locks(struct http_client *http, const struct arguments *arguments);
+int locks_run(struct http_client *http, const struct arguments *arguments);
 int exports_run(struct http_client *http, const struct arguments *arguments);
 int explain_run(struct http_client *http, const struct arguments *arguments);
 int probe_check_client(const struct command *command, int argc, char **argv);
 int probe_drill(const struct command *command, int argc, char **argv);
 int manual_run(const struct command *command, int argc, char **argv);
-int manual_completion(const struct command *command, int argc, char **argv);
+int completion_run(const struct command *command, int argc, char **argv);
 int reload_run(struct http_client *http, const struct arguments *arguments);
 int status_run(struct http_client *http, const struct arguments *arguments);
 

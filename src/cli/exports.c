@@ -90,8 +90,7 @@ static int print_exports(struct http_client *http, const char *path)
 int exports_run(struct http_client *http, const struct arguments *arguments)
 {
     static const char path[] = "/api/v1/exports";
-    int exit_code = arguments_has(arguments, "json")
-                        ? find_print_json(http, path, "exports", NULL, NULL)
-                        : print_exports(http, path);
+    int exit_code = arguments_has(arguments, "json") ? find_print_json(http, path, "exports")
+                                                     : print_exports(http, path);
     return exit_code;
 }

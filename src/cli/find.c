@@ -156,49 +156,47 @@ int find_locker(struct http_client *http, const char *word, json_t **ret)
 
 /* ---- JSON ---- */
 
-struct json_list {
-    const char *name;
-    find_row_fn is_wanted;
-    void *context;
-    size_t row_count;
-    bool has_begun, has_failed;
-};
-
-static void begin(struct json_list *list)
+static void begin(struct find_json *list)
 {
     if (!list->has_begun)
         (void)printf("{\"%s\": [", list->name);
     list->has_begun = true;
 }
 
-static bool print_row(void *context, const json_t *row)
+bool find_json_row(struct find_json *list, const json_t *row)
 {
-    struct json_list *list = context;
-    if (list->is_wanted != NULL && !list->is_wanted(list->context, row))
-        return true;
     char *text = json_dumps(row, JSON_COMPACT | JSON_REAL_PRECISION(PRINT_DIGITS));
-    if (text == NULL) {
-        list->has_failed = true;
+    list->has_failed |= text == NULL;
+    if (text == NULL)
         return false;
-    }
     begin(list);
     (void)printf("%s\n  %s", list->row_count++ == 0 ? "" : ",", text);
     free(text);
     return true;
 }
 
-int find_print_json(struct http_client *http, const char *path, const char *name,
-                    find_row_fn is_wanted, void *context)
+int find_json_end(struct find_json *list, long long total)
 {
-    struct json_list list = {.name = name, .is_wanted = is_wanted, .context = context};
-    int exit_code = find_rows(http, path, name, print_row, NULL, &list);
-    if (exit_code != EXIT_OK)
-        return exit_code;
-    if (list.has_failed) {
+    if (list->has_failed) {
         (void)fputs("holdfast: out of memory; the list is incomplete\n", stderr);
         return EXIT_NO;
     }
-    begin(&list);
-    (void)puts("\n]}");
+    begin(list);
+    (void)fputs("\n]", stdout);
+    if (total >= 0)
+        (void)printf(", \"total\": %lld", total);
+    (void)puts("}");
     return EXIT_OK;
+}
+
+static bool print_row(void *context, const json_t *row)
+{
+    return find_json_row(context, row);
+}
+
+int find_print_json(struct http_client *http, const char *path, const char *name)
+{
+    struct find_json list = {.name = name};
+    int exit_code = find_rows(http, path, name, print_row, NULL, &list);
+    return exit_code == EXIT_OK ? find_json_end(&list, -1) : exit_code;
 }

@@ -34,11 +34,20 @@ int find_client(struct http_client *http, const char *word, json_t **ret);
 int find_locker(struct http_client *http, const char *word, json_t **ret);
 
 /*
- * Prints the rows of a list that `is_wanted` as JSON: {"name": [...]}; NULL: all of them. Returns
- * an exit code; a list that could not be read completely is left unterminated, so that nobody takes
- * it for complete.
+ * A list as JSON: {"name": [...]}, row by row. One that could not be read completely is left
+ * unterminated, so that nobody takes it for complete.
  */
-int find_print_json(struct http_client *http, const char *path, const char *name,
-                    find_row_fn is_wanted, void *context);
+struct find_json {
+    const char *name;
+    size_t row_count;
+    bool has_begun, has_failed;
+};
+/* False: no memory, and find_json_end says so. */
+bool find_json_row(struct find_json *list, const json_t *row);
+/* With "total" behind the list, unless it is negative. An exit code. */
+int find_json_end(struct find_json *list, long long total);
+
+/* Prints all rows of a list. An exit code. */
+int find_print_json(struct http_client *http, const char *path, const char *name);
 
 #endif

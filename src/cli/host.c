@@ -93,8 +93,7 @@ static int print_hosts(struct http_client *http, bool is_json)
                     stderr);
         return EXIT_NO;
     }
-    return is_json ? find_print_json(http, path, "clients", NULL, NULL)
-                   : host_print_table(http, path);
+    return is_json ? find_print_json(http, path, "clients") : host_print_table(http, path);
 }
 
 int host_run(struct http_client *http, const struct arguments *arguments)

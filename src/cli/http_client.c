@@ -129,11 +129,18 @@ static void say_unreachable(const struct arguments *arguments, const char *const
                             const int *errors, size_t count)
 {
     (void)fprintf(stderr, "holdfast %s: cannot reach the server\n", arguments->command->name);
-    for (size_t i = 0; i < count; i++)
+    bool is_forbidden = false; /* then it may well be running */
+    for (size_t i = 0; i < count; i++) {
         (void)fprintf(stderr, "  %s: %s\n", places[i], advice_for(errors[i]));
-    (void)fputs("  To start it: holdfast serve. If its control socket is elsewhere, name it with "
-                "--control or HOLDFAST_CONTROL.\n",
-                stderr);
+        is_forbidden |= errors[i] == EACCES;
+    }
+    if (is_forbidden)
+        (void)fprintf(stderr, "  Run it as root or as the server's user: sudo holdfast %s\n",
+                      arguments->command->name);
+    else
+        (void)fputs("  To start it: holdfast serve. If its control socket is elsewhere, name it "
+                    "with --control or HOLDFAST_CONTROL.\n",
+                    stderr);
 }
 
 struct http_client *http_client_find(const struct arguments *arguments)

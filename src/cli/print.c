@@ -113,17 +113,35 @@ char *print_safe_copy(const char *text)
     return fclose(out) == 0 ? copy : NULL;
 }
 
-void print_ago(char *ret, size_t size, const char *time)
+/* False: not a time of the server's. */
+static bool seconds_since(const char *time, long long *ret)
 {
     struct tm parts = {0};
-    if (strptime(time, "%Y-%m-%dT%H:%M:%S", &parts) == NULL) {
-        (void)snprintf(ret, size, "-");
-        return;
-    }
+    if (strptime(time, "%Y-%m-%dT%H:%M:%S", &parts) == NULL)
+        return false;
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    long long seconds = (long long)now.tv_sec - (long long)timegm(&parts);
-    if (seconds < 60)
+    *ret = (long long)now.tv_sec - (long long)timegm(&parts);
+    return true;
+}
+
+void print_until(char *ret, size_t size, const char *time)
+{
+    long long seconds;
+    if (!seconds_since(time, &seconds))
+        (void)snprintf(ret, size, "-");
+    else if (seconds >= 0)
+        (void)snprintf(ret, size, "over");
+    else
+        (void)snprintf(ret, size, "%lld s left", -seconds);
+}
+
+void print_ago(char *ret, size_t size, const char *time)
+{
+    long long seconds;
+    if (!seconds_since(time, &seconds))
+        (void)snprintf(ret, size, "-");
+    else if (seconds < 60)
         (void)snprintf(ret, size, "%lld s ago", seconds < 0 ? 0 : seconds);
     else if (seconds < 3600)
         (void)snprintf(ret, size, "%lld min ago", seconds / 60);

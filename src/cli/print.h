@@ -38,6 +38,8 @@ void print_duration(FILE *out, long long seconds);
 
 /* "12 s ago", "3 h ago" for an RFC 3339 time; "-": there is none. */
 void print_ago(char *ret, size_t size, const char *time);
+/* The same of a time to come: "12 s left", "over". */
+void print_until(char *ret, size_t size, const char *time);
 
 /* Words, broken into lines that fit any terminal. */
 void print_wrapped(FILE *out, const char *text);

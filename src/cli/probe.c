@@ -155,6 +155,7 @@ int probe_check_client(const struct command *command, int argc, char **argv)
 
 struct target {
     json_t *client;
+    size_t order; /* in the server's list */
     struct address address;
     bool is_registrant;            /* of SM_MON; otherwise a lock client or a watched host */
     bool is_unresolved;            /* a watched host whose name has no address */
@@ -167,6 +168,7 @@ struct drill {
     size_t count, max;
     bool is_short;   /* of memory */
     bool is_monitor; /* the hosts that a status monitor watches */
+    bool shows_all;  /* also who could be notified */
     int timeout_ms;
     atomic_size_t next;
 };
@@ -190,10 +192,12 @@ static bool add_target(void *context, const json_t *row)
         drill->targets = targets;
         drill->max = max;
     }
-    drill->targets[drill->count++] = (struct target){.client = json_deep_copy(row),
-                                                     .address = address,
-                                                     .is_registrant = is_registrant,
-                                                     .is_unresolved = is_host && !has_address};
+    drill->targets[drill->count] = (struct target){.client = json_deep_copy(row),
+                                                   .order = drill->count,
+                                                   .address = address,
+                                                   .is_registrant = is_registrant,
+                                                   .is_unresolved = is_host && !has_address};
+    drill->count++;
     return true;
 }
 
@@ -292,9 +296,9 @@ static const struct grid_column host_columns[] = {
 };
 
 /* After a crash now 3 of 4 clients would be notified; 2 locks of the others at risk. */
-static void print_summary(const struct drill *drill, size_t missed, long long locks)
+static void print_summary(const struct drill *drill, bool is_below, size_t missed, long long locks)
 {
-    (void)printf("%sAfter a %s now ", drill->count > 0 ? "\n" : "",
+    (void)printf("%sAfter a %s now ", is_below ? "\n" : "",
                  drill->is_monitor ? "reboot of this machine" : "crash");
     print_count(stdout, (long long)(drill->count - missed));
     (void)fputs(" of ", stdout);
@@ -310,6 +314,20 @@ static void print_summary(const struct drill *drill, size_t missed, long long lo
     (void)puts(".");
 }
 
+/* Who could not be notified comes first, and among these who has most to lose. */
+static int compare_targets(const void *left, const void *right)
+{
+    const struct target *a = left, *b = right;
+    bool a_told = is_told(a), b_told = is_told(b);
+    long long a_locks = print_integer(a->client, "locks");
+    long long b_locks = print_integer(b->client, "locks");
+    if (a_told != b_told)
+        return a_told ? 1 : -1;
+    if (!a_told && a_locks != b_locks)
+        return a_locks < b_locks ? 1 : -1;
+    return a->order < b->order ? -1 : 1;
+}
+
 /* True: everyone who must be notified could be. */
 static bool print_drill(struct drill *drill)
 {
@@ -323,6 +341,8 @@ static bool print_drill(struct drill *drill)
     for (size_t i = 0; i < drill->count; i++) {
         const struct target *target = &drill->targets[i];
         bool is_reached = is_told(target);
+        if (is_reached && !drill->shows_all)
+            break;
         grid_add(grid, print_string(target->client, "id"));
         grid_add(grid, print_string(target->client, "name"));
         grid_add(grid, print_string(target->client, "address"));
@@ -334,10 +354,11 @@ static bool print_drill(struct drill *drill)
         missed += !is_reached;
         locks += is_reached ? 0 : print_integer(target->client, "locks");
     }
-    if (drill->count > 0)
+    bool has_rows = missed > 0 || (drill->shows_all && drill->count > 0);
+    if (has_rows)
         grid_print(grid);
     bool is_whole = grid_finish(grid) == EXIT_OK;
-    print_summary(drill, missed, locks);
+    print_summary(drill, has_rows, missed, locks);
     return missed == 0 && is_whole;
 }
 
@@ -377,6 +398,7 @@ int probe_drill(const struct command *command, int argc, char **argv)
     drill.timeout_ms = read_timeout(&arguments);
     if (drill.timeout_ms == 0)
         return EXIT_USAGE;
+    drill.shows_all = arguments_has(&arguments, "all");
     struct http_client *http = http_client_find(&arguments);
     if (http == NULL)
         return EXIT_UNREACHABLE;
@@ -390,6 +412,8 @@ int probe_drill(const struct command *command, int argc, char **argv)
     }
     if (exit_code == EXIT_OK) {
         ask_all(&drill);
+        if (drill.count > 0)
+            qsort(drill.targets, drill.count, sizeof drill.targets[0], compare_targets);
         bool is_complete =
             arguments_has(&arguments, "json") ? print_drill_json(&drill) : print_drill(&drill);
         exit_code = arguments_finish();

@@ -1,5 +1,5 @@
 /*
- * serve.c -- `holdfast serve` and `holdfast store` become holdfastd, which has the stores.
+ * serve.c -- `holdfast serve`, `store` and `groups` become holdfastd, which has the stores.
  *
  * The server is a separate program, so that it links nothing that only the command needs. It is
  * searched next to this program, then in ../sbin, where it is installed, then in $PATH.
@@ -47,7 +47,7 @@ int serve_run(const struct command *command, int argc, char **argv)
     return EXIT_USAGE;
 }
 
-/* With all the words, "store" among them. */
+/* With all the words, "store" or "groups" among them. */
 int serve_store(const struct command *command, int argc, char **argv)
 {
     return serve_run(command, argc + 1, argv - 1);

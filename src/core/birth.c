@@ -23,7 +23,7 @@ enum {
     CLIENT_BYTES_MAX = 32 + 2 * RECORD_NAME_MAX,
     LOCK_BYTES_MAX = RECORD_FH_MAX + RECORD_NAME_MAX,
     WAITER_BYTES_MAX = RECORD_FH_MAX + 2 * RECORD_NAME_MAX,
-    TRACKED_BYTES_MAX = 32 + RECORD_BYTES_MAX,
+    TRACKED_BYTES_MAX = 32 + RECORD_BYTES_MAX + RECORD_NAME_MAX,
     /* Each of the arena's eight cell sizes may leave one 64 KiB block nearly empty: what fits by
      * its bytes must fit also then, or a restart could not load what was stored. */
     SPARE_BYTES = 8 * 64 * 1024,
@@ -79,6 +79,7 @@ static int reserve(struct core *core, const uint32_t slots_max[RECORD_KIND_END])
     uint32_t registrants = slots_max[RECORD_REGISTRANT];
     uint32_t folds = registrants + slots_max[RECORD_NOTICE] + slots_max[RECORD_CLIENT];
     uint32_t names = folds + registrants + slots_max[RECORD_WAITER] + PROBE_MAX + HEARSAY_MAX;
+    names += slots_max[RECORD_TRACKED];
     names += core->limits.has_callout ? 2 * CALLOUT_MAX : 0;
     int err = intern_init(&core->folds, core->arena, folds, core->seed);
     if (err == 0)
@@ -141,4 +142,5 @@ void core_change(struct core *core, const struct core_changes *changes)
     limits->server_name = changes->server_name;
     limits->names = changes->names;
     limits->name_count = changes->name_count;
+    quota_grown(core);
 }

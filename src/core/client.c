@@ -24,6 +24,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/units.h"
+#include "core/missed.h"
 #include "core/state.h"
 
 #define EXPIRY_NS        (300 * SECOND_NS)
@@ -85,7 +86,7 @@ static struct bytes name_of(const struct core *core, const struct client *client
 
 static uint64_t key_hash(const struct core *core, uint32_t address, uint32_t fold)
 {
-    return hash_mix(core->seed, (uint64_t)address << 32 | fold);
+    return hash_number(core->seed, (uint64_t)address << 32 | fold);
 }
 
 static struct host_place place_of(const struct client *client)
@@ -110,8 +111,8 @@ uint32_t client_find(const struct core *core, const struct address *address, str
     if (from == SLOT_NONE || fold == SLOT_NONE)
         return SLOT_NONE;
     uint64_t hash = key_hash(core, from, fold);
-    uint32_t slot = chains_first(&all->index.by_key, chains_of_hash(&all->index.by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&all->index.by_key, slot)) {
+    uint32_t slot = hash_index_first(&all->index.by_key, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(&all->index.by_key, slot)) {
         const struct client *client = client_at(core, slot);
         if (client->stored.address == from && client->fold == fold)
             return slot;
@@ -484,4 +485,5 @@ void client_check(const struct core *core)
     for (const struct list *at = all->draining.next; at != &all->draining; at = at->next)
         listed++;
     CHECK(draining == listed);
+    missed_check(core);
 }

@@ -87,6 +87,8 @@ struct client_recovery {
     uint32_t unsettled_count;  /* ranges it has not reclaimed yet */
     uint32_t unsettled_shares; /* shares it has not reclaimed yet */
     uint32_t reclaimed_count;  /* its reclaims in this recovery, without repeats */
+    uint32_t lost_count;       /* ranges and shares released because it did not reclaim them */
+    bool is_summed_up;         /* how that ended was reported */
     bool is_given_up;          /* the notifier gave up on it in this run */
     bool is_spared;            /* it need not be notified of our last restart (notify.c) */
 };
@@ -116,6 +118,8 @@ struct client {
 struct clients {
     struct table table;      /* of struct client; slots are the store's keys */
     struct host_index index; /* the key is (address, fold) */
+    uint32_t near_count;     /* that hold most of --max-locks-per-client (quota_is_near) */
+    uint32_t missed_count;   /* that have something to reclaim and were not reached (missed.h) */
     struct list draining;
     struct list idle;     /* may be forgotten when the table is full; longest idle first */
     struct timers expiry; /* of clients with nothing here */
@@ -200,7 +204,7 @@ static inline uint32_t client_stamp(const struct client *client, uint32_t state)
 
 /* It rebooted: everything it has here is freed, its waiters at once. */
 void client_start_over(struct core *core, uint32_t slot);
-/* The same by an operator's order: no crash, and counted apart. */
+/* The same by an operator command: no crash, and counted apart. */
 void client_release(struct core *core, uint32_t slot);
 /* As client_start_over for what is stamped with an older state than state_seen. False: there is
  * nothing, or it is being freed already. */

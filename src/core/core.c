@@ -179,6 +179,19 @@ static void resolved(struct core *core, const struct core_input *input)
         watched_resolved(core, slot, input->addresses, input->address_count);
 }
 
+/* What is answered. */
+static void decide(struct core *core, const struct core_input *input, struct core_answer *ret)
+{
+    if (input->kind == CORE_ORDER)
+        ret->order_result = operate(core, input->order);
+    else if (input->kind == CORE_TRACKING)
+        tracking_answer(core, input->tracking, &ret->tracking);
+    else if (input->request->kind <= REQUEST_NSM_NOTIFY)
+        monitoring_answer(core, input->from, input->request, &ret->response);
+    else
+        locking_answer(core, input->from, input->request, &ret->response);
+}
+
 void core_step(struct core *core, const struct core_input *input, struct core_answer *ret)
 {
     CHECK(core->started);
@@ -189,11 +202,10 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
     core->overridden = SLOT_NONE;
     switch (input->kind) {
     case CORE_REQUEST:
+    case CORE_ORDER:
+    case CORE_TRACKING:
         CHECK(!core_is_full(core));
-        if (input->request->kind <= REQUEST_NSM_NOTIFY)
-            monitoring_answer(core, input->from, input->request, &ret->response);
-        else
-            locking_answer(core, input->from, input->request, &ret->response);
+        decide(core, input, ret);
         ret->after_txn = core_fence(core);
         return;
     case CORE_STORED:
@@ -216,11 +228,6 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
     case CORE_RESOLVED:
         CHECK(!core_is_full(core));
         resolved(core, input);
-        return;
-    case CORE_ORDER:
-        CHECK(!core_is_full(core));
-        ret->order_result = operate(core, input->order);
-        ret->after_txn = core_fence(core);
         return;
     case CORE_FILE_GONE:
         CHECK(!core_is_full(core));
@@ -324,6 +331,7 @@ void core_status(const struct core *core, struct core_status *ret)
         .waiters = waiter_count(core),
         .shares = core->shares.table.count,
         .notices = core->notices.table.count,
+        .missed = core->clients.missed_count,
         .unresolved = core->watching.unresolved,
         .hosts_owed = core->watching.owed,
         .is_monitor = core->limits.is_monitor,

@@ -31,6 +31,7 @@
 #include "core/message.h"
 #include "core/operate.h"
 #include "core/status.h"
+#include "core/tracking.h"
 
 struct core;
 
@@ -44,6 +45,12 @@ struct core;
 /* A named set of handles. Set 0 is "default" and has the empty prefix. */
 struct file_set {
     struct bytes name, prefix; /* borrowed */
+};
+
+/* --window: how long clients of this protocol have to come back, unless they said it themselves. */
+struct core_window {
+    struct bytes protocol; /* borrowed */
+    uint64_t ns;
 };
 
 struct core_limits {
@@ -63,13 +70,15 @@ struct core_limits {
     uint32_t file_set_count;              /* at least 1, at most FILE_SETS_MAX */
     uint64_t notify_timeout_ns;           /* --notify-timeout: one attempt, all in all (D4) */
     uint64_t window_ns;                   /* --recovery-window */
-    uint64_t give_up_ns;                  /* --give-up, after the window (R-NOTIFY-4) */
-    uint64_t grace_ns;                    /* --grace */
-    bool hold_unreachable;                /* --unreachable hold (R-GRACE-5) */
-    bool trust_reclaim;                   /* --trust-reclaim (D11) */
-    bool distrust_state;                  /* --trust-state off (R-SEC-5) */
-    bool verify_notices;                  /* --verify-notify always (R-SEC-4) */
-    bool resume;                          /* --recovery resume (D12) */
+    const struct core_window *windows;    /* --window; borrowed */
+    uint32_t window_count;
+    uint64_t give_up_ns;       /* --give-up, after the window (R-NOTIFY-4) */
+    uint64_t grace_ns;         /* --grace */
+    bool hold_unreachable;     /* --unreachable hold (R-GRACE-5) */
+    bool trust_reclaim;        /* --trust-reclaim (D11) */
+    bool distrust_state;       /* --trust-state off (R-SEC-5) */
+    bool verify_notices;       /* --verify-notify always (R-SEC-4) */
+    bool resume;               /* --recovery resume (D12) */
     const struct lease *lease; /* of a shared store every answer waits for a batch that began after
                                   it; NULL: the store is ours alone */
     const struct bytes *names; /* R-NOTIFY-2: by which clients may know us; borrowed */
@@ -113,6 +122,7 @@ enum core_input_kind {
     CORE_RESOLVED,  /* a look-up of core_next_lookup ended */
     CORE_ORDER,     /* an operator changes something */
     CORE_FILE_GONE, /* a file was removed (gone.h) */
+    CORE_TRACKING,  /* a server of another protocol speaks of a client (tracking.h) */
 };
 
 struct core_input {
@@ -142,15 +152,18 @@ struct core_input {
             uint32_t address_count;
         };
         const struct order *order;
+        const struct tracking *tracking;
         struct bytes fh; /* of a file that was removed */
     };
 };
 
-/* The answer to a request or an order. Other inputs have none and leave it untouched. */
+/* The answer to a request, an order or a tracking. Other inputs have none, and leave it
+ * untouched. */
 struct core_answer {
     uint64_t after_txn;
-    struct response response;       /* to a request */
-    enum order_result order_result; /* to an order */
+    struct response response;        /* to a request */
+    enum order_result order_result;  /* to an order */
+    struct tracking_answer tracking; /* to a tracking */
 };
 
 enum core_call_kind {
@@ -233,7 +246,7 @@ void core_step(struct core *core, const struct core_input *input, struct core_an
  */
 bool core_next_restarted(struct core *core, struct address *ret);
 /*
- * The client that an operator's order of this step has taken locks from, where it was, once; false:
+ * The client that an operator command of this step has taken locks from, where it was, once; false:
  * none. What it was answered before may not be true any more. The name is valid until the next
  * step.
  */

@@ -9,6 +9,15 @@ void event_add(struct event_ring *ring, enum event_kind kind, const struct addre
     event_add_of_file(ring, kind, from, name, value, (struct bytes){0});
 }
 
+void event_add_part(struct event_ring *ring, enum event_kind kind, const struct address *from,
+                    struct bytes name, uint64_t value, uint64_t total)
+{
+    uint32_t before = ring->count;
+    event_add(ring, kind, from, name, value);
+    if (ring->count > before)
+        ring->at[(ring->head + before) % EVENT_RING_MAX].total = total;
+}
+
 void event_add_of_file(struct event_ring *ring, enum event_kind kind, const struct address *from,
                        struct bytes name, uint64_t value, struct bytes fh)
 {

@@ -10,7 +10,7 @@
 
 #include "base/address.h"
 
-#define EVENT_NAME_MAX 64
+#define EVENT_NAME_MAX 96
 #define EVENT_FH_MAX   64 /* of a file handle */
 
 enum event_kind {
@@ -41,6 +41,8 @@ enum event_kind {
     EVENT_NOT_RESUMED,       /* --recovery resume, but this start must reclaim: name = why */
     EVENT_GRACE_OVER,        /* value = stored locks and shares that nobody has reclaimed */
     EVENT_GRACE_SETTLED,     /* the same, and there are none */
+    EVENT_CLIENT_RECLAIMED,  /* a client has reclaimed all it held: name, value of total */
+    EVENT_CLIENT_LOST,       /* it has not, and the rest is released: the same */
     EVENT_RECLAIM_DENIED,    /* a reclaim that matches nothing stored, or conflicts: name */
     EVENT_HOLDER_SILENT,     /* others wait for it, and it does not answer: name, value = id */
     EVENT_FREE_ALL_IGNORED,  /* FREE_ALL of a name that has nothing here from that address */
@@ -82,6 +84,7 @@ enum event_kind {
     EVENT_CLIENT_ADDED,      /* of core_feed: a new lock client: name, value = id */
     EVENT_BLOCKED,           /* of core_feed: a request waits: name = caller_name, value = id */
     EVENT_GRANTED,           /* of core_feed: and it has its lock: the same */
+    EVENT_TRACKED_EXPIRED,   /* of core_feed: protocol and key, value = id */
     EVENT_KIND_END,
 };
 
@@ -89,6 +92,7 @@ struct event {
     enum event_kind kind;
     struct address from; /* family 0 when it concerns no peer */
     uint64_t value;
+    uint64_t total;    /* of which `value` is a part; 0: it is of nothing */
     uint32_t name_len; /* before it was cut */
     uint8_t name[EVENT_NAME_MAX];
     uint32_t fh_len; /* of the file it is about; 0: of none */
@@ -108,6 +112,9 @@ void event_add(struct event_ring *ring, enum event_kind kind, const struct addre
 /* The same about a file. */
 void event_add_of_file(struct event_ring *ring, enum event_kind kind, const struct address *from,
                        struct bytes name, uint64_t value, struct bytes fh);
+/* The same of so many out of a total. */
+void event_add_part(struct event_ring *ring, enum event_kind kind, const struct address *from,
+                    struct bytes name, uint64_t value, uint64_t total);
 /* The same for what sums up others: in a full ring it takes the place of the newest. */
 void event_add_summary(struct event_ring *ring, enum event_kind kind, struct bytes name,
                        uint64_t value);

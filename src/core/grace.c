@@ -83,7 +83,8 @@ void grace_begin_anew(struct core *core)
         struct client *client = client_at(core, slot);
         client->recovery.reached_ns = client->recovery.told_ns = client->recovery.reclaimed_ns = 0;
         client->recovery.is_given_up = false;
-        client->recovery.reclaimed_count = 0;
+        client->recovery.reclaimed_count = client->recovery.lost_count = 0;
+        client->recovery.is_summed_up = false;
         timers_clear(&core->grace.drop, slot);
     }
     grace_begin(core);
@@ -168,6 +169,20 @@ static void set_drop(struct core *core, uint32_t slot)
         timers_set(&core->grace.drop, slot, max_u64(until_ns, core->now_ns));
 }
 
+/* Once it has nothing left to reclaim: how much it has, and how much it lost. */
+static void sum_up(struct core *core, uint32_t slot)
+{
+    struct client *client = client_at(core, slot);
+    uint64_t lost = client->recovery.lost_count, all = client->recovery.reclaimed_count + lost;
+    bool is_over = all > 0 && !has_unsettled(core, slot) && list_is_empty(&client->life.draining);
+    if (!is_over || client->recovery.is_summed_up)
+        return;
+    client->recovery.is_summed_up = true;
+    struct address address = client_address(core, slot);
+    event_add_part(&core->events, lost > 0 ? EVENT_CLIENT_LOST : EVENT_CLIENT_RECLAIMED, &address,
+                   intern_bytes(&core->names, client->stored.name), all - lost, all);
+}
+
 static void end(struct core *core, bool by_operator)
 {
     struct grace *grace = &core->grace;
@@ -187,6 +202,7 @@ static void end(struct core *core, bool by_operator)
     for (; slot != SLOT_NONE; slot = table_next(table, slot)) {
         if (has_unsettled(core, slot))
             set_drop(core, slot);
+        sum_up(core, slot); /* it may have unlocked its last one instead */
     }
     note_settled(core);
 }
@@ -226,6 +242,8 @@ void grace_reclaimed(struct core *core, uint32_t slot)
     }
     client->recovery.reclaimed_ns = now_ns;
     grace_judge(core, slot);
+    if (!grace_is_on(core) || !grace_trusts(core)) /* else more may come than is stored */
+        sum_up(core, slot);
 }
 
 void grace_given_up(struct core *core, uint32_t slot)
@@ -281,11 +299,13 @@ void grace_work(struct core *core)
         uint32_t count = 0;
         bool has_slots = drop(core, slot, left, &count);
         grace->counters.dropped += count;
+        client_at(core, slot)->recovery.lost_count += count;
         if (client_at(core, slot)->life.is_counted) /* it is not there, which is a crash (D5) */
             client_count_freed(core, slot, count);
         left -= count;
         if (has_unsettled(core, slot))
             timers_set(&grace->drop, slot, core->now_ns + (has_slots ? 0 : SECOND_NS));
+        sum_up(core, slot);
     }
     note_settled(core);
 }

@@ -31,17 +31,17 @@ int grant_init(struct core *core, const uint32_t slots[])
 {
     list_init(&core->grants.gated);
     list_init(&core->grants.turns);
-    return chains_init_hash(&core->grants.by_cookie, slots[RECORD_WAITER]);
+    return hash_index_init(&core->grants.by_cookie, slots[RECORD_WAITER]);
 }
 
 void grant_done(struct core *core)
 {
-    chains_done(&core->grants.by_cookie);
+    hash_index_done(&core->grants.by_cookie);
 }
 
-static uint32_t cookie_chain(const struct core *core, uint64_t cookie)
+static uint64_t cookie_hash(const struct core *core, uint64_t cookie)
 {
-    return chains_of_hash(&core->grants.by_cookie, hash_mix(core->seed, cookie));
+    return hash_number(core->seed, cookie);
 }
 
 static struct waiter *waiter_of(struct list *queue)
@@ -72,7 +72,7 @@ void grant_begin(struct core *core, uint32_t slot, uint32_t offer)
         .transport = w->transport,
     };
     list_init(&w->grant.queue);
-    chains_add(&core->grants.by_cookie, cookie_chain(core, w->grant.cookie), slot);
+    hash_index_add(&core->grants.by_cookie, cookie_hash(core, w->grant.cookie), slot);
     schedule(core, slot, 0);
 }
 
@@ -95,7 +95,7 @@ void grant_forget(struct core *core, uint32_t slot)
     CHECK(w->grant.offer == SLOT_NONE);
     CHECK(w->grant.callback == SLOT_NONE);
     turn_remove(core, slot);
-    chains_remove(&core->grants.by_cookie, cookie_chain(core, w->grant.cookie), slot);
+    hash_index_remove(&core->grants.by_cookie, slot);
 }
 
 /* The request is over; its callback, if one is in flight, is not, and keeps the offer. */
@@ -341,9 +341,9 @@ void grant_result(struct core *core, const struct peer *from, struct bytes cooki
     if (cookie.len != 8)
         return;
     uint64_t number = load_be64(cookie.at);
-    const struct chains *by_cookie = &core->grants.by_cookie;
-    uint32_t slot = chains_first(by_cookie, cookie_chain(core, number));
-    for (; slot != SLOT_NONE; slot = chains_next(by_cookie, slot)) {
+    const struct hash_index *by_cookie = &core->grants.by_cookie;
+    uint32_t slot = hash_index_first(by_cookie, cookie_hash(core, number));
+    for (; slot != SLOT_NONE; slot = hash_index_next(by_cookie, slot)) {
         const struct waiter *w = waiter_at(core, slot);
         struct address known = client_address(core, waiter_client(core, w));
         if (w->grant.cookie == number && address_equal(&known, &from->address))

@@ -22,7 +22,7 @@
 #ifndef CORE_GRANT_H
 #define CORE_GRANT_H
 
-#include "base/chains.h"
+#include "base/hash_index.h"
 #include "base/list.h"
 #include "core/claim.h"
 #include "core/message.h"
@@ -32,9 +32,9 @@ struct core;
 struct core_call;
 
 struct grants {
-    struct chains by_cookie; /* hash of the cookie; slots of waiters */
-    struct list gated;       /* waiters whose callback is due and not durable yet */
-    struct list turns;       /* clients with callbacks that may leave, in turn (turn.h) */
+    struct hash_index by_cookie; /* hash of the cookie; slots of waiters */
+    struct list gated;           /* waiters whose callback is due and not durable yet */
+    struct list turns;           /* clients with callbacks that may leave, in turn (turn.h) */
     uint32_t next_cookie;
     struct grant_counters counters;
 };

@@ -10,7 +10,7 @@ int host_index_init(struct core *core, struct host_index *index, uint32_t slots_
 {
     int err = intern_init(&index->addresses, core->arena, slots_max, core->seed);
     if (err == 0)
-        err = chains_init_hash(&index->by_key, slots_max);
+        err = hash_index_init(&index->by_key, slots_max);
     if (err == 0)
         err = chains_init(&index->by_address, slots_max, slots_max);
     if (err == 0)
@@ -21,28 +21,28 @@ int host_index_init(struct core *core, struct host_index *index, uint32_t slots_
 void host_index_done(struct host_index *index)
 {
     intern_done(&index->addresses);
-    chains_done(&index->by_key);
+    hash_index_done(&index->by_key);
     chains_done(&index->by_address);
     chains_done(&index->by_name);
 }
 
 void host_index_add(struct host_index *index, uint32_t slot, struct host_place place)
 {
-    chains_add(&index->by_key, chains_of_hash(&index->by_key, place.key_hash), slot);
+    hash_index_add(&index->by_key, place.key_hash, slot);
     chains_add(&index->by_address, place.address, slot);
     chains_add(&index->by_name, place.fold, slot);
 }
 
 void host_index_remove(struct host_index *index, uint32_t slot, struct host_place place)
 {
-    chains_remove(&index->by_key, chains_of_hash(&index->by_key, place.key_hash), slot);
+    hash_index_remove(&index->by_key, slot);
     chains_remove(&index->by_address, place.address, slot);
     chains_remove(&index->by_name, place.fold, slot);
 }
 
 void host_index_check(const struct host_index *index, uint32_t slot, struct host_place place)
 {
-    CHECK(chains_has(&index->by_key, chains_of_hash(&index->by_key, place.key_hash), slot));
+    CHECK(hash_index_has(&index->by_key, place.key_hash, slot));
     CHECK(chains_has(&index->by_address, place.address, slot));
     CHECK(chains_has(&index->by_name, place.fold, slot));
 }

@@ -6,13 +6,14 @@
 #define CORE_HOST_INDEX_H
 
 #include "base/chains.h"
+#include "base/hash_index.h"
 #include "base/intern.h"
 
 struct core;
 
 struct host_index {
     struct intern addresses;
-    struct chains by_key;     /* by the hash of the key */
+    struct hash_index by_key; /* by the hash of the key */
     struct chains by_address; /* chain = slot of the address */
     struct chains by_name;    /* chain = slot of the name's fold */
 };

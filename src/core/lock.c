@@ -50,7 +50,7 @@ int lock_init(struct core *core, const uint32_t slots[])
     if (err == 0)
         err = table_init(&all->holdings, slots_max, sizeof(struct holding));
     if (err == 0)
-        err = chains_init_hash(&all->holdings_by_key, slots_max);
+        err = hash_index_init(&all->holdings_by_key, slots_max);
     if (err == 0)
         err = intern_init(&all->ohs, core->arena, ohs_max, core->seed);
     return err;
@@ -65,7 +65,7 @@ void lock_done(struct core *core)
     chains_done(&all->by_client);
     leftover_done(core);
     table_done(&all->holdings);
-    chains_done(&all->holdings_by_key);
+    hash_index_done(&all->holdings_by_key);
     intern_done(&all->ohs);
 }
 
@@ -207,7 +207,9 @@ uint32_t lock_free_file(struct core *core, uint32_t client, uint32_t file)
     uint32_t next, count = 0;
     for (uint32_t slot = chains_first(by_client, client); slot != SLOT_NONE; slot = next) {
         next = chains_next(by_client, slot);
-        if (lock_at(core, slot)->claim.file == file && free_one(core, slot))
+        if (lock_at(core, slot)->claim.file != file || echo_is(core, slot))
+            continue;
+        if (free_one(core, slot) || echo_is(core, slot)) /* which is nobody's any more */
             count++;
     }
     return count;

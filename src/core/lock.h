@@ -30,6 +30,7 @@
 #define CORE_LOCK_H
 
 #include "base/chains.h"
+#include "base/hash_index.h"
 #include "base/intern.h"
 #include "base/table.h"
 #include "base/tree.h"
@@ -68,7 +69,6 @@ struct lock {
 
 /* The held locks of one owner in one file. */
 struct holding {
-    uint64_t hash;
     uint32_t owner, file;
     tree_root locks;     /* by start */
     tree_root unsettled; /* ranges that wait to be reclaimed; see unsettled.h */
@@ -81,7 +81,7 @@ struct locks {
     struct tree own;         /* roots: struct holding.locks */
     struct chains by_client; /* chain = client slot; what is new goes to the front */
     struct table holdings;   /* of struct holding */
-    struct chains holdings_by_key;
+    struct hash_index holdings_by_key;
     struct intern ohs;
     uint32_t offer_count;
     struct chains left_over;                 /* chain = client slot: offers of a run before */

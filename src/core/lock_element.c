@@ -23,6 +23,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "core/lock_range.h"
+#include "core/missed.h"
 #include "core/state.h"
 
 bool lock_element_is_alike(const struct lock *a, const struct lock *b)
@@ -57,15 +58,15 @@ static struct holding *holding_at(const struct core *core, uint32_t slot)
 
 static uint64_t holding_hash(const struct core *core, uint32_t owner, uint32_t file)
 {
-    return hash_mix(core->seed, (uint64_t)owner << 32 | file);
+    return hash_number(core->seed, (uint64_t)owner << 32 | file);
 }
 
 uint32_t lock_element_holding(const struct core *core, uint32_t owner, uint32_t file)
 {
-    const struct chains *by_key = &core->locks.holdings_by_key;
+    const struct hash_index *by_key = &core->locks.holdings_by_key;
     uint64_t hash = holding_hash(core, owner, file);
-    uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
+    uint32_t slot = hash_index_first(by_key, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(by_key, slot)) {
         const struct holding *holding = holding_at(core, slot);
         if (holding->owner == owner && holding->file == file)
             return slot;
@@ -83,9 +84,8 @@ static void join_holding(struct core *core, uint32_t slot)
         CHECK(lock->holding != SLOT_NONE); /* there are as many as locks */
         uint64_t hash = holding_hash(core, lock->claim.owner, lock->claim.file);
         *holding_at(core, lock->holding) =
-            (struct holding){.hash = hash, .owner = lock->claim.owner, .file = lock->claim.file};
-        chains_add(&all->holdings_by_key, chains_of_hash(&all->holdings_by_key, hash),
-                   lock->holding);
+            (struct holding){.owner = lock->claim.owner, .file = lock->claim.file};
+        hash_index_add(&all->holdings_by_key, hash, lock->holding);
     }
     struct holding *holding = holding_at(core, lock->holding);
     tree_add(&all->own, &holding->locks, slot);
@@ -102,7 +102,7 @@ static void leave_holding(struct core *core, uint32_t slot)
         return;
     CHECK(holding->locks == 0);
     CHECK(holding->unsettled == 0);
-    chains_remove(&all->holdings_by_key, chains_of_hash(&all->holdings_by_key, holding->hash), at);
+    hash_index_remove(&all->holdings_by_key, at);
     table_remove(&all->holdings, at);
 }
 
@@ -136,7 +136,8 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
     file->lock_count++;
     all->file_set_counts[file->set]++;
     struct client *client = client_at(core, owner->client);
-    client->life.lock_count++;
+    uint32_t most = core->limits.locks_per_client_max, count = ++client->life.lock_count;
+    core->clients.near_count += quota_is_near(count, most) && !quota_is_near(count - 1, most);
     quota_add(core, client->quota, QUOTA_LOCK, 1);
     client->life.current_count += lock->incarnation == client->stored.incarnation;
     owner->lock_count++;
@@ -223,7 +224,7 @@ void lock_element_leave_over(struct core *core, uint32_t slot)
     lock->is_left_over = true;
     chains_add(&core->locks.left_over, client, slot);
     tree_add(&core->locks.left_over_own, &owner_at(core, lock->claim.owner)->left_over, slot);
-    client_at(core, client)->recovery.left_over_count++;
+    missed_more(core, client_at(core, client), &client_at(core, client)->recovery.left_over_count);
     core->offers_left++;
 }
 
@@ -236,7 +237,7 @@ void lock_element_unleave(struct core *core, uint32_t slot)
     lock->is_left_over = false;
     chains_remove(&core->locks.left_over, client, slot);
     tree_remove(&core->locks.left_over_own, &owner_at(core, lock->claim.owner)->left_over, slot);
-    client_at(core, client)->recovery.left_over_count--;
+    missed_less(core, client_at(core, client), &client_at(core, client)->recovery.left_over_count);
     core->offers_left--;
 }
 
@@ -283,7 +284,8 @@ void lock_element_remove(struct core *core, uint32_t slot)
     CHECK(file->lock_count > 0);
     owner->lock_count--;
     owner_note(core, lock.claim.owner);
-    client->life.lock_count--;
+    uint32_t most = core->limits.locks_per_client_max, count = client->life.lock_count--;
+    core->clients.near_count -= quota_is_near(count, most) && !quota_is_near(count - 1, most);
     quota_remove(core, client->quota, QUOTA_LOCK, 1);
     client->life.current_count -= lock.incarnation == client->stored.incarnation;
     file->lock_count--;

@@ -26,14 +26,14 @@ int owner_init(struct core *core, const uint32_t slots[])
     list_init(&all->leaving);
     int err = table_init(&all->table, slots_max, sizeof(struct owner));
     if (err == 0)
-        err = chains_init_hash(&all->by_key, slots_max);
+        err = hash_index_init(&all->by_key, slots_max);
     return err;
 }
 
 void owner_done(struct core *core)
 {
     table_done(&core->owners.table);
-    chains_done(&core->owners.by_key);
+    hash_index_done(&core->owners.by_key);
 }
 
 struct owner *owner_at(const struct core *core, uint32_t slot)
@@ -43,14 +43,14 @@ struct owner *owner_at(const struct core *core, uint32_t slot)
 
 static uint64_t key_hash(const struct core *core, uint32_t client, uint32_t svid)
 {
-    return hash_mix(core->seed, (uint64_t)client << 32 | svid);
+    return hash_number(core->seed, (uint64_t)client << 32 | svid);
 }
 
 static uint32_t find(const struct core *core, uint32_t client, uint32_t svid, uint64_t hash)
 {
-    const struct chains *by_key = &core->owners.by_key;
-    uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
+    const struct hash_index *by_key = &core->owners.by_key;
+    uint32_t slot = hash_index_first(by_key, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(by_key, slot)) {
         const struct owner *owner = owner_at(core, slot);
         if (owner->client == client && owner->svid == svid)
             return slot;
@@ -72,10 +72,10 @@ uint32_t owner_add(struct core *core, uint32_t client, uint32_t svid)
         return slot;
     slot = table_add(&all->table);
     CHECK(slot != SLOT_NONE); /* one for every lock and waiter, and one for the request at hand */
-    *owner_at(core, slot) = (struct owner){.hash = hash, .client = client, .svid = svid};
+    *owner_at(core, slot) = (struct owner){.client = client, .svid = svid};
     list_init(&owner_at(core, slot)->waiting);
     list_init(&owner_at(core, slot)->leaving);
-    chains_add(&all->by_key, chains_of_hash(&all->by_key, hash), slot);
+    hash_index_add(&all->by_key, hash, slot);
     return slot;
 }
 
@@ -101,7 +101,7 @@ void owner_release(struct core *core, uint32_t slot)
         return;
     CHECK(list_is_empty(&owner->waiting) && owner->waiters == 0);
     list_remove(&owner->leaving);
-    chains_remove(&all->by_key, chains_of_hash(&all->by_key, owner->hash), slot);
+    hash_index_remove(&all->by_key, slot);
     table_remove(&all->table, slot);
 }
 
@@ -113,7 +113,6 @@ void owner_check(const struct core *core)
          slot = table_next(table, slot)) {
         const struct owner *owner = owner_at(core, slot);
         CHECK(table_is_live(&core->clients.table, owner->client));
-        CHECK(owner->hash == key_hash(core, owner->client, owner->svid));
         CHECK(owner_find(core, owner->client, owner->svid) == slot);
         CHECK(owner->lock_count > 0 || owner->waiter_count > 0);
         CHECK(list_is_empty(&owner->waiting) ==

@@ -7,7 +7,7 @@
 #ifndef CORE_OWNER_H
 #define CORE_OWNER_H
 
-#include "base/chains.h"
+#include "base/hash_index.h"
 #include "base/list.h"
 #include "base/table.h"
 #include "base/tree.h"
@@ -15,7 +15,6 @@
 struct core;
 
 struct owner {
-    uint64_t hash;
     uint32_t client; /* slot */
     uint32_t svid;
     uint32_t lock_count;   /* held and offered */
@@ -30,7 +29,7 @@ struct owner {
 
 struct owners {
     struct table table;
-    struct chains by_key;
+    struct hash_index by_key;
     struct list waiting, leaving;
     uint32_t waiting_count;
     uint64_t visit_last;

@@ -5,12 +5,15 @@
  *  (1) An address is here exactly while somebody holds a reference to it, once.
  *  (2) The references are its clients, registrants, tracked clients, files, questions, notices that
  *      wait and their answers; over all addresses each count adds up to what its table holds.
+ *  (3) near[] counts the addresses that have most of their share, clients.near_count the clients
+ *      that have most of what one may.
  */
 #include "core/quota.h"
 
 #include "base/check.h"
 #include "base/hash.h"
 #include "core/state.h"
+#include "core/view.h"
 
 enum { PERCENT = 100 };
 
@@ -27,14 +30,14 @@ int quota_init(struct core *core, const uint32_t slots[])
     struct quotas *all = &core->quotas;
     int err = table_init(&all->table, addresses_max, sizeof(struct quota));
     if (err == 0)
-        err = chains_init_hash(&all->by_address, addresses_max);
+        err = hash_index_init(&all->by_address, addresses_max);
     return err;
 }
 
 void quota_done(struct core *core)
 {
     table_done(&core->quotas.table);
-    chains_done(&core->quotas.by_address);
+    hash_index_done(&core->quotas.by_address);
 }
 
 static uint64_t hash_of(const struct core *core, const struct address *address)
@@ -44,10 +47,10 @@ static uint64_t hash_of(const struct core *core, const struct address *address)
 
 static uint32_t find(const struct core *core, const struct address *address, uint64_t hash)
 {
-    const struct chains *by_address = &core->quotas.by_address;
-    uint32_t slot = chains_first(by_address, chains_of_hash(by_address, hash));
+    const struct hash_index *by_address = &core->quotas.by_address;
+    uint32_t slot = hash_index_first(by_address, hash);
     while (slot != SLOT_NONE && !address_equal(&quota_at(core, slot)->address, address))
-        slot = chains_next(by_address, slot);
+        slot = hash_index_next(by_address, slot);
     return slot;
 }
 
@@ -64,13 +67,13 @@ uint32_t quota_keep(struct core *core, const struct address *address)
     if (slot == SLOT_NONE) {
         slot = table_add(&all->table);
         CHECK(slot != SLOT_NONE); /* there are as many slots as may hold references */
-        *quota_at(core, slot) = (struct quota){.address = *address, .hash = hash};
+        *quota_at(core, slot) = (struct quota){.address = *address};
         list_init(&quota_at(core, slot)->idle);
         list_init(&quota_at(core, slot)->parked);
         list_init(&quota_at(core, slot)->said);
         list_init(&quota_at(core, slot)->wake_turn);
         list_init(&quota_at(core, slot)->woken_files);
-        chains_add(&all->by_address, chains_of_hash(&all->by_address, hash), slot);
+        hash_index_add(&all->by_address, hash, slot);
     }
     quota_at(core, slot)->references++;
     return slot;
@@ -90,22 +93,11 @@ void quota_release(struct core *core, uint32_t slot)
     CHECK(quota->questions == 0 && quota->calibrations == 0 && quota->said_count == 0);
     CHECK(quota->withheld_count == 0);
     list_remove(&quota->wake_turn);
-    chains_remove(&all->by_address, chains_of_hash(&all->by_address, quota->hash), slot);
+    hash_index_remove(&all->by_address, slot);
     table_remove(&all->table, slot);
 }
 
-void quota_add(struct core *core, uint32_t slot, enum quota_kind kind, uint32_t count)
-{
-    quota_at(core, slot)->counts[kind] += count;
-}
-
-void quota_remove(struct core *core, uint32_t slot, enum quota_kind kind, uint32_t count)
-{
-    CHECK(quota_at(core, slot)->counts[kind] >= count);
-    quota_at(core, slot)->counts[kind] -= count;
-}
-
-static uint32_t table_limit(const struct core *core, enum quota_kind kind)
+uint32_t quota_max(const struct core *core, enum quota_kind kind)
 {
     switch (kind) {
     case QUOTA_CLIENT:
@@ -125,19 +117,63 @@ static uint32_t table_limit(const struct core *core, enum quota_kind kind)
     UNREACHABLE();
 }
 
-/* The most that one address may have in this table. */
-static uint32_t limit_of(const struct core *core, enum quota_kind kind)
+uint32_t quota_share(const struct core *core, enum quota_kind kind)
 {
-    uint32_t all = table_limit(core, kind), percent = core->limits.per_address_percent;
+    uint32_t all = quota_max(core, kind), percent = core->limits.per_address_percent;
     if (percent == 0 || percent >= PERCENT)
         return UINT32_MAX;
     uint32_t share = (uint32_t)((uint64_t)all * percent / PERCENT);
     return share > 0 ? share : 1;
 }
 
+bool quota_is_near(uint64_t count, uint64_t max)
+{
+    return count * PERCENT > max * VIEW_NEAR_PERCENT;
+}
+
+void quota_add(struct core *core, uint32_t slot, enum quota_kind kind, uint32_t count)
+{
+    uint32_t *at = &quota_at(core, slot)->counts[kind], share = quota_share(core, kind);
+    core->quotas.near[kind] += !quota_is_near(*at, share) && quota_is_near(*at + count, share);
+    *at += count;
+}
+
+void quota_remove(struct core *core, uint32_t slot, enum quota_kind kind, uint32_t count)
+{
+    uint32_t *at = &quota_at(core, slot)->counts[kind], share = quota_share(core, kind);
+    CHECK(*at >= count);
+    core->quotas.near[kind] -= quota_is_near(*at, share) && !quota_is_near(*at - count, share);
+    *at -= count;
+}
+
+static uint32_t count_near(const struct core *core, enum quota_kind kind)
+{
+    const struct table *table = &core->quotas.table;
+    uint32_t count = 0, share = quota_share(core, kind);
+    for (uint32_t at = table_next(table, SLOT_NONE); at != SLOT_NONE; at = table_next(table, at))
+        count += quota_is_near(quota_at(core, at)->counts[kind], share);
+    return count;
+}
+
+static uint32_t count_near_clients(const struct core *core)
+{
+    const struct table *table = &core->clients.table;
+    uint32_t count = 0, most = core->limits.locks_per_client_max;
+    for (uint32_t at = table_next(table, SLOT_NONE); at != SLOT_NONE; at = table_next(table, at))
+        count += quota_is_near(client_at(core, at)->life.lock_count, most);
+    return count;
+}
+
+void quota_grown(struct core *core)
+{
+    core->clients.near_count = count_near_clients(core);
+    for (uint32_t kind = 0; kind < QUOTA_KIND_END; kind++)
+        core->quotas.near[kind] = count_near(core, (enum quota_kind)kind);
+}
+
 bool quota_admits(const struct core *core, uint32_t slot, enum quota_kind kind)
 {
-    return quota_at(core, slot)->counts[kind] < limit_of(core, kind);
+    return quota_at(core, slot)->counts[kind] < quota_share(core, kind);
 }
 
 bool quota_admits_address(const struct core *core, const struct address *address,
@@ -152,7 +188,7 @@ void quota_refused(struct core *core, const struct address *address, struct byte
 {
     MARK("quota_refused");
     core->quotas.counters.refused++;
-    event_add(&core->events, EVENT_ADDRESS_LIMIT, address, name, limit_of(core, kind));
+    event_add(&core->events, EVENT_ADDRESS_LIMIT, address, name, quota_share(core, kind));
 }
 
 void quota_check(const struct core *core)
@@ -164,12 +200,15 @@ void quota_check(const struct core *core)
     for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
         const struct quota *quota = quota_at(core, slot);
         const uint32_t *counts = quota->counts;
-        CHECK(find(core, &quota->address, quota->hash) == slot);
+        CHECK(quota_find(core, &quota->address) == slot);
         CHECK(quota->references == counts[QUOTA_CLIENT] + counts[QUOTA_REGISTRANT] +
                                        counts[QUOTA_TRACKED] + counts[QUOTA_FILE] + quota->keepers);
         for (uint32_t kind = 0; kind < QUOTA_KIND_END; kind++)
             sums[kind] += counts[kind];
     }
+    for (uint32_t kind = 0; kind < QUOTA_KIND_END; kind++)
+        CHECK(all->near[kind] == count_near(core, (enum quota_kind)kind));
+    CHECK(core->clients.near_count == count_near_clients(core));
     CHECK(sums[QUOTA_CLIENT] == core->clients.table.count);
     CHECK(sums[QUOTA_REGISTRANT] == core->registrants.table.count);
     CHECK(sums[QUOTA_TRACKED] == core->tracker.table.count);

@@ -15,7 +15,7 @@
 #define CORE_QUOTA_H
 
 #include "base/address.h"
-#include "base/chains.h"
+#include "base/hash_index.h"
 #include "base/list.h"
 #include "base/table.h"
 #include "base/tree.h"
@@ -37,7 +37,6 @@ enum quota_kind {
 /* One address. */
 struct quota {
     struct address address;
-    uint64_t hash;
     uint32_t references;
     uint32_t counts[QUOTA_KIND_END];
     uint32_t turning, calling; /* callbacks that may leave, in flight; of turn.h */
@@ -57,7 +56,8 @@ struct quota {
 
 struct quotas {
     struct table table; /* of struct quota */
-    struct chains by_address;
+    struct hash_index by_address;
+    uint32_t near[QUOTA_KIND_END]; /* addresses that have most of their share (quota_is_near) */
     struct quota_counters counters;
 };
 
@@ -73,6 +73,15 @@ struct quota *quota_at(const struct core *core, uint32_t slot);
 
 void quota_add(struct core *core, uint32_t slot, enum quota_kind kind, uint32_t count);
 void quota_remove(struct core *core, uint32_t slot, enum quota_kind kind, uint32_t count);
+
+/* Of so many, are `count` more than VIEW_NEAR_PERCENT? */
+bool quota_is_near(uint64_t count, uint64_t max);
+/* Limits of one address and of one client are larger: who is near them is counted again. */
+void quota_grown(struct core *core);
+
+/* The limit of the table, and the most of it that one address may have; UINT32_MAX: all. */
+uint32_t quota_max(const struct core *core, enum quota_kind kind);
+uint32_t quota_share(const struct core *core, enum quota_kind kind);
 
 /* May this address have one more? */
 bool quota_admits(const struct core *core, uint32_t slot, enum quota_kind kind);

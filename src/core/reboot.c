@@ -373,12 +373,14 @@ void reboot_probed(struct core *core, uint32_t slot, const struct probe_question
                   question->notified);
         return;
     }
-    /* From elsewhere anybody may say any number: what its own status monitor says is relayed. */
+    /* From elsewhere anybody may say any number: what its own status monitor says is relayed, as
+     * the word of that host. */
+    struct address host = client_address(core, slot);
     enum notice_trust trust =
         question->reason != PROBE_OTHER_NAME ? NOTICE_TRUE : NOTICE_MINOR_CLAIM;
-    if (notice_hear(core, &question->from, name, state != 0 ? state : question->notified, trust) ==
+    if (notice_hear(core, &host, name, state != 0 ? state : question->notified, trust) ==
         NOTICE_NEW) {
-        core_host_restarted(core, &question->from);
+        core_host_restarted(core, &host);
         event_add(&core->events, EVENT_NOTICE, &question->from, name, question->notified);
     }
 }

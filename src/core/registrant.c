@@ -79,9 +79,9 @@ static bool has_key(const struct core *core, const struct registrant *r, const s
 
 static uint32_t find(const struct core *core, const struct key *key, uint64_t hash)
 {
-    const struct chains *by_key = &core->registrants.index.by_key;
-    uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
+    const struct hash_index *by_key = &core->registrants.index.by_key;
+    uint32_t slot = hash_index_first(by_key, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(by_key, slot)) {
         const struct registrant *r = registrant_at(core, slot);
         if (r->key_hash == hash && has_key(core, r, key))
             return slot;

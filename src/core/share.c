@@ -23,6 +23,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "core/missed.h"
 #include "core/state.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ int share_init(struct core *core, const uint32_t slots[])
     uint32_t files_max = core->files.handles.table.max;
     int err = table_init(&all->table, slots_max, sizeof(struct share));
     if (err == 0)
-        err = chains_init_hash(&all->by_key, slots_max);
+        err = hash_index_init(&all->by_key, slots_max);
     if (err == 0)
         err = chains_init(&all->by_file, files_max, slots_max);
     if (err == 0)
@@ -59,7 +60,7 @@ void share_done(struct core *core)
 {
     struct shares *all = &core->shares;
     table_done(&all->table);
-    chains_done(&all->by_key);
+    hash_index_done(&all->by_key);
     chains_done(&all->by_file);
     chains_done(&all->by_client);
     free(all->sums);
@@ -68,7 +69,7 @@ void share_done(struct core *core)
 
 static uint64_t key_hash(const struct core *core, uint32_t client, uint32_t oh, uint32_t file)
 {
-    return hash_mix(hash_mix(core->seed, (uint64_t)client << 32 | file), oh);
+    return hash_number(hash_number(core->seed, (uint64_t)client << 32 | file), oh);
 }
 
 static uint32_t find(const struct core *core, uint32_t client, struct bytes oh_bytes,
@@ -80,8 +81,8 @@ static uint32_t find(const struct core *core, uint32_t client, struct bytes oh_b
     if (file == SLOT_NONE || oh == SLOT_NONE)
         return SLOT_NONE;
     uint64_t hash = key_hash(core, client, oh, file);
-    uint32_t slot = chains_first(&all->by_key, chains_of_hash(&all->by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&all->by_key, slot)) {
+    uint32_t slot = hash_index_first(&all->by_key, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(&all->by_key, slot)) {
         const struct share *share = share_at(core, slot);
         if (share->client == client && share->oh == oh && share->file == file)
             return slot;
@@ -119,7 +120,7 @@ static void link_slot(struct core *core, uint32_t slot, const struct share *cont
 {
     struct shares *all = &core->shares;
     *share_at(core, slot) = *content;
-    chains_add(&all->by_key, chains_of_hash(&all->by_key, content->key_hash), slot);
+    hash_index_add(&all->by_key, content->key_hash, slot);
     chains_add(&all->by_file, content->file, slot);
     chains_add(&all->by_client, content->client, slot);
     count(&all->sums[content->file], content, 1);
@@ -135,7 +136,8 @@ static void settle(struct core *core, uint32_t slot)
     if (!share->is_unsettled)
         return;
     share->is_unsettled = false;
-    client_at(core, share->client)->recovery.unsettled_shares--;
+    struct client *client = client_at(core, share->client);
+    missed_less(core, client, &client->recovery.unsettled_shares);
     core->grace.unsettled_shares--;
 }
 
@@ -145,7 +147,8 @@ void share_unsettle(struct core *core, uint32_t slot)
     if (share->is_unsettled)
         return;
     share->is_unsettled = true;
-    client_at(core, share->client)->recovery.unsettled_shares++;
+    struct client *client = client_at(core, share->client);
+    missed_more(core, client, &client->recovery.unsettled_shares);
     core->grace.unsettled_shares++;
 }
 
@@ -159,7 +162,7 @@ static void drop(struct core *core, uint32_t slot)
         uint32_t next = chains_next(&all->by_client, slot);
         client->life.share_drain_at = next == SLOT_NONE ? 0 : next + 1;
     }
-    chains_remove(&all->by_key, chains_of_hash(&all->by_key, share.key_hash), slot);
+    hash_index_remove(&all->by_key, slot);
     chains_remove(&all->by_file, share.file, slot);
     chains_remove(&all->by_client, share.client, slot);
     count(&all->sums[share.file], &share, UINT32_MAX);

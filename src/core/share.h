@@ -9,6 +9,7 @@
 #define CORE_SHARE_H
 
 #include "base/chains.h"
+#include "base/hash_index.h"
 #include "base/table.h"
 #include "core/admit.h"
 #include "core/lock.h"
@@ -29,11 +30,11 @@ struct share_sums {
 };
 
 struct shares {
-    struct table table;      /* of struct share; slots are the store's keys */
-    struct chains by_key;    /* hash of (client, oh, file) */
-    struct chains by_file;   /* chain = file slot */
-    struct chains by_client; /* chain = client slot; what is new goes to the front */
-    struct share_sums *sums; /* by file slot */
+    struct table table;       /* of struct share; slots are the store's keys */
+    struct hash_index by_key; /* hash of (client, oh, file) */
+    struct chains by_file;    /* chain = file slot */
+    struct chains by_client;  /* chain = client slot; what is new goes to the front */
+    struct share_sums *sums;  /* by file slot */
 };
 
 /* After client_init, file_init and lock_init. */

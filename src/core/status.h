@@ -69,6 +69,7 @@ struct core_status {
     uint32_t registrants, clients, locks, offers, waiters, shares;
     uint32_t notices, names;
     bool is_monitor;        /* hosts that a lock manager of this machine watches, and no locks */
+    uint32_t missed;        /* clients that have something to reclaim and were not reached */
     uint32_t unresolved;    /* monitor: names of watched hosts that no address is known of */
     uint32_t hosts_owed;    /* monitor: hosts that are still to be notified of our last reboot */
     bool is_same_boot;      /* monitor: the machine did not reboot since the last run */

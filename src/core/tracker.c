@@ -26,11 +26,13 @@ int tracker_init(struct core *core, const uint32_t slots[])
 {
     uint32_t slots_max = slots[RECORD_TRACKED];
     struct tracker *tracker = &core->tracker;
-    for (uint32_t i = 0; i < TRACKER_PROTOCOLS_MAX; i++)
+    for (uint32_t i = 0; i < TRACKER_PROTOCOLS_MAX; i++) {
         list_init(&tracker->expired[i]);
+        list_init(&tracker->taken[i]);
+    }
     int err = table_init(&tracker->table, slots_max, sizeof(struct tracked));
     if (err == 0)
-        err = chains_init_hash(&tracker->by_key, slots_max);
+        err = hash_index_init(&tracker->by_key, slots_max);
     if (err == 0)
         err = intern_init(&tracker->protocols, core->arena, TRACKER_PROTOCOLS_MAX, core->seed);
     if (err == 0)
@@ -42,7 +44,7 @@ void tracker_done(struct core *core)
 {
     struct tracker *tracker = &core->tracker;
     table_done(&tracker->table);
-    chains_done(&tracker->by_key);
+    hash_index_done(&tracker->by_key);
     intern_done(&tracker->protocols);
     timers_done(&tracker->timers);
 }
@@ -58,13 +60,20 @@ enum record_tracked_state tracker_state(const struct core *core, const struct tr
 
 static uint64_t window_of(const struct core *core, const struct tracked *tracked)
 {
-    return tracked->window_s != 0 ? tracked->window_s * SECOND_NS : core->limits.window_ns;
+    const struct core_limits *limits = &core->limits;
+    if (tracked->window_s != 0)
+        return tracked->window_s * SECOND_NS;
+    struct bytes protocol = intern_bytes(&core->tracker.protocols, tracked->protocol);
+    for (uint32_t i = 0; i < limits->window_count; i++)
+        if (bytes_equal(limits->windows[i].protocol, protocol))
+            return limits->windows[i].ns;
+    return limits->window_ns;
 }
 
-static uint32_t *count_of(struct core *core, const struct tracked *tracked)
+static uint32_t *total_of(struct core *core, enum record_tracked_state state)
 {
     struct tracker_counters *counters = &core->tracker.counters;
-    switch (tracker_state(core, tracked)) {
+    switch (state) {
     case RECORD_TRACKED_CONNECTED:
         return &counters->connected;
     case RECORD_TRACKED_DISCONNECTED:
@@ -75,11 +84,21 @@ static uint32_t *count_of(struct core *core, const struct tracked *tracked)
     UNREACHABLE();
 }
 
+/* One more, or one less, in the state that it is in. */
+static void count(struct core *core, const struct tracked *tracked, bool is_there)
+{
+    enum record_tracked_state state = tracker_state(core, tracked);
+    uint32_t *total = total_of(core, state);
+    uint32_t *of_protocol = &core->tracker.counts[tracked->protocol][state];
+    *total = is_there ? *total + 1 : *total - 1;
+    *of_protocol = is_there ? *of_protocol + 1 : *of_protocol - 1;
+}
+
 /* Every change of state while we run; the caller sets what belongs to the new one. */
 static void set_state(struct core *core, uint32_t slot, enum record_tracked_state state)
 {
     struct tracked *tracked = tracker_at(core, slot);
-    *count_of(core, tracked) -= 1;
+    count(core, tracked, false);
     tracked->state = state;
     if (state == RECORD_TRACKED_CONNECTED) {
         tracked->server_epoch = core->server.epoch;
@@ -88,14 +107,20 @@ static void set_state(struct core *core, uint32_t slot, enum record_tracked_stat
     }
     if (state != RECORD_TRACKED_DISCONNECTED)
         timers_clear(&core->tracker.timers, slot);
-    *count_of(core, tracked) += 1;
+    count(core, tracked, true);
     dirty_put(&core->dirty, RECORD_TRACKED, slot);
 }
 
-void tracker_queue_expired(struct core *core, uint32_t slot)
+/* For streams: who listens takes it then. "smb/" and the key. */
+static void report(struct core *core, const struct tracked *tracked)
 {
-    struct tracked *tracked = tracker_at(core, slot);
-    list_append(&core->tracker.expired[tracked->protocol], &tracked->expired);
+    uint8_t buffer[RECORD_PROTOCOL_MAX + 1 + RECORD_KEY_MAX];
+    struct bytes protocol = intern_bytes(&core->tracker.protocols, tracked->protocol);
+    memcpy(buffer, protocol.at, protocol.len);
+    buffer[protocol.len] = '/';
+    memcpy(buffer + protocol.len + 1, tracked->key, tracked->key_len);
+    event_add(&core->feed, EVENT_TRACKED_EXPIRED, &tracked->address,
+              (struct bytes){buffer, protocol.len + 1 + tracked->key_len}, tracked->id);
 }
 
 static void expire(struct core *core, uint32_t slot)
@@ -106,6 +131,7 @@ static void expire(struct core *core, uint32_t slot)
         tracked->deadline_ns = core->wall_ns; /* it was our restart that disconnected it */
     core->tracker.counters.lost++;
     tracker_queue_expired(core, slot);
+    report(core, tracked);
 }
 
 /* It is there, or may come back. One whose time has run out is told so although its turn to expire
@@ -148,6 +174,7 @@ void tracker_view_slot(const struct core *core, uint32_t slot, struct tracker_vi
     *ret = (struct tracker_view){
         .id = tracked->id,
         .protocol = intern_bytes(&tracker->protocols, tracked->protocol),
+        .key = {tracked->key, tracked->key_len},
         .name = {tracked->key, tracked->key_len},
         .address = tracked->address,
         .state = tracker_state(core, tracked),
@@ -157,6 +184,8 @@ void tracker_view_slot(const struct core *core, uint32_t slot, struct tracker_vi
         .generation = tracked->generation,
         .ref = {table_handle(&tracker->table, slot), tracked->generation},
     };
+    if (tracked->name != SLOT_NONE)
+        ret->name = intern_bytes(&core->names, tracked->name);
     if (tracked->bytes_len > 0)
         ret->bytes = arena_at(core->arena, tracked->cell, tracked->bytes_len);
     if (timers_is_set(&tracker->timers, slot))
@@ -165,9 +194,10 @@ void tracker_view_slot(const struct core *core, uint32_t slot, struct tracker_vi
 
 /* ---- what their protocols say ---- */
 
-static bool is_acceptable(struct bytes key, struct bytes bytes)
+static bool is_acceptable(const struct tracker_client *client)
 {
-    return key.len > 0 && key.len <= RECORD_KEY_MAX && bytes.len <= RECORD_BYTES_MAX;
+    return client->key.len > 0 && client->key.len <= RECORD_KEY_MAX &&
+           client->bytes.len <= RECORD_BYTES_MAX && client->name.len <= TRACKING_NAME_MAX;
 }
 
 /* Room for one more, by every limit; the order is the order in which operators can help. */
@@ -178,7 +208,9 @@ static enum tracker_result admission(struct core *core, const struct tracker_cli
     if (tracker->table.count >= core->limits.clients_max ||
         (!is_known && tracker->protocols.table.count == TRACKER_PROTOCOLS_MAX))
         return TRACKER_LIMIT;
-    if (!quota_admits_address(core, &client->address, QUOTA_TRACKED)) {
+    /* Who does not say where its clients are answers for them itself: no share. */
+    if (client->address.family != 0 &&
+        !quota_admits_address(core, &client->address, QUOTA_TRACKED)) {
         quota_refused(core, &client->address, client->key, QUOTA_TRACKED);
         return TRACKER_LIMIT;
     }
@@ -206,12 +238,12 @@ static enum tracker_result add(struct core *core, const struct tracker_client *c
     };
     uint32_t slot = table_add(&tracker->table);
     CHECK(slot != SLOT_NONE); /* the table has at least clients_max slots */
-    if (!tracker_fill(core, slot, fresh, client->protocol, client->key, client->bytes)) {
+    if (!tracker_fill(core, slot, fresh, client)) {
         table_remove(&tracker->table, slot);
         return TRACKER_BYTES; /* by fragmentation; the budget itself was looked at above */
     }
     tracker_at(core, slot)->id = core->server.next_id++;
-    tracker->counters.connected++;
+    count(core, tracker_at(core, slot), true);
     tracker->counters.added++;
     dirty_put(&core->dirty, RECORD_TRACKED, slot);
     core->sync_wanted = true;
@@ -237,17 +269,46 @@ static void join(struct core *core, uint32_t slot, const struct address *address
     set_state(core, slot, RECORD_TRACKED_CONNECTED);
 }
 
-/* False: these would be more bytes than there may be. */
-static bool may_replace(const struct core *core, const struct tracked *tracked, struct bytes bytes)
+static uint32_t name_len(const struct core *core, const struct tracked *tracked)
 {
-    return bytes.len <= tracked->bytes_len || arena_used(core->arena) < core->limits.bytes_max;
+    return tracked->name == SLOT_NONE ? 0 : intern_bytes(&core->names, tracked->name).len;
+}
+
+/* May it say so much of itself from now on? More than before needs room like a new one: those who
+ * are there could fill the disk as well, and locks need it. TRACKER_UPDATED: yes. */
+static enum tracker_result admit_longer(const struct core *core, const struct tracked *tracked,
+                                        uint32_t len)
+{
+    if (len <= name_len(core, tracked) + tracked->bytes_len)
+        return TRACKER_UPDATED;
+    if (!core->has_room)
+        return TRACKER_ROOM;
+    return arena_used(core->arena) < core->limits.bytes_max ? TRACKER_UPDATED : TRACKER_BYTES;
+}
+
+/* All of what it says of itself, or nothing: false. */
+static bool replace(struct core *core, struct tracked *tracked, const struct tracker_client *client)
+{
+    uint32_t name = tracked->name;
+    if (name != SLOT_NONE)
+        intern_keep(&core->names, name);
+    bool is_done = tracker_set_name(core, tracked, client->name);
+    if (is_done && !tracker_set_bytes(core, tracked, client->bytes)) {
+        if (tracked->name != SLOT_NONE)
+            (void)intern_release(&core->names, tracked->name);
+        tracked->name = name;
+        return false;
+    }
+    if (name != SLOT_NONE)
+        (void)intern_release(&core->names, name);
+    return is_done;
 }
 
 enum tracker_result tracker_register(struct core *core, const struct tracker_client *client,
                                      struct tracker_view *ret)
 {
     CHECK(tracker_is_protocol(client->protocol));
-    if (!is_acceptable(client->key, client->bytes))
+    if (!is_acceptable(client))
         return TRACKER_BYTES;
     uint32_t slot = tracker_find_key(core, client->protocol, client->key);
     if (slot == SLOT_NONE)
@@ -256,8 +317,11 @@ enum tracker_result tracker_register(struct core *core, const struct tracker_cli
         return TRACKER_GONE;
     struct tracked *tracked = tracker_at(core, slot);
     bool was_here = tracker_state(core, tracked) == RECORD_TRACKED_CONNECTED;
-    if (!may_replace(core, tracked, client->bytes) ||
-        !tracker_set_bytes(core, tracked, client->bytes))
+    enum tracker_result admitted =
+        admit_longer(core, tracked, client->name.len + client->bytes.len);
+    if (admitted != TRACKER_UPDATED)
+        return admitted;
+    if (!replace(core, tracked, client))
         return TRACKER_BYTES;
     tracked->window_s = client->window_s;
     join(core, slot, &client->address);
@@ -286,10 +350,13 @@ enum tracker_result tracker_update(struct core *core, struct tracker_ref ref, st
     if (slot == SLOT_NONE || !is_here(core, slot))
         return TRACKER_GONE;
     struct tracked *tracked = tracker_at(core, slot);
-    if (bytes.len > RECORD_BYTES_MAX || !may_replace(core, tracked, bytes))
+    if (bytes.len > RECORD_BYTES_MAX)
         return TRACKER_BYTES;
     if (bytes_equal(tracker_bytes(core, tracked), bytes))
         return TRACKER_UPDATED;
+    enum tracker_result admitted = admit_longer(core, tracked, name_len(core, tracked) + bytes.len);
+    if (admitted != TRACKER_UPDATED)
+        return admitted;
     if (!tracker_set_bytes(core, tracked, bytes))
         return TRACKER_BYTES;
     dirty_put(&core->dirty, RECORD_TRACKED, slot);
@@ -319,27 +386,16 @@ bool tracker_remove(struct core *core, struct tracker_ref ref)
     if (slot == SLOT_NONE)
         return false;
     struct tracked *tracked = tracker_at(core, slot);
-    *count_of(core, tracked) -= 1;
+    count(core, tracked, false);
     drop_quota(core, tracked);
     list_remove(&tracked->expired);
     timers_clear(&tracker->timers, slot);
     (void)tracker_set_bytes(core, tracked, (struct bytes){NULL, 0});
-    chains_remove(&tracker->by_key, chains_of_hash(&tracker->by_key, tracked->key_hash), slot);
+    (void)tracker_set_name(core, tracked, (struct bytes){NULL, 0});
+    hash_index_remove(&tracker->by_key, slot);
     (void)intern_release(&tracker->protocols, tracked->protocol);
     table_remove(&tracker->table, slot);
     dirty_delete(&core->dirty, RECORD_TRACKED, slot);
-    return true;
-}
-
-bool tracker_take_expired(struct core *core, struct bytes protocol, struct tracker_view *ret)
-{
-    uint32_t of = intern_find(&core->tracker.protocols, protocol);
-    if (of == SLOT_NONE || list_is_empty(&core->tracker.expired[of]))
-        return false;
-    struct list *node = core->tracker.expired[of].next;
-    const struct tracked *tracked = LIST_ELEMENT(node, struct tracked, expired);
-    list_remove(node);
-    tracker_view_slot(core, table_slot(&core->tracker.table, tracked), ret);
     return true;
 }
 
@@ -349,6 +405,17 @@ bool tracker_find(const struct core *core, struct bytes protocol, struct bytes k
     uint32_t slot = tracker_find_key(core, protocol, key);
     if (slot == SLOT_NONE)
         return false;
+    tracker_view_slot(core, slot, ret);
+    return true;
+}
+
+bool tracker_look(struct core *core, struct bytes protocol, struct bytes key,
+                  struct tracker_view *ret)
+{
+    uint32_t slot = tracker_find_key(core, protocol, key);
+    if (slot == SLOT_NONE)
+        return false;
+    (void)is_here(core, slot);
     tracker_view_slot(core, slot, ret);
     return true;
 }
@@ -408,5 +475,5 @@ void tracker_start(struct core *core)
     const struct table *table = &core->tracker.table;
     uint32_t slot = table_next(table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(table, slot))
-        *count_of(core, tracker_at(core, slot)) += 1;
+        count(core, tracker_at(core, slot), true);
 }

@@ -5,8 +5,9 @@
  *  (1) A live client is on the one chain that its key names, and no two have the same protocol and
  *      key. It holds a reference to its protocol and, if it has bytes, a cell of the arena.
  *  (2) Once we are ready it has a timer exactly while it is disconnected.
- *  (3) It is on its protocol's list only while it is expired. One that was taken is on none.
- *  (4) The counts of connected, disconnected and expired ones are what the table holds.
+ *  (3) It is on one of its protocol's lists exactly while it is expired (tracker_expired.c).
+ *  (4) The counts of connected, disconnected and expired ones are what the table holds, in all and
+ *      for each protocol.
  */
 #include "base/check.h"
 #include "base/hash.h"
@@ -49,8 +50,8 @@ uint32_t tracker_find_key(const struct core *core, struct bytes protocol, struct
     if (of == SLOT_NONE)
         return SLOT_NONE;
     uint64_t hash = key_hash(core, protocol, key);
-    uint32_t slot = chains_first(&tracker->by_key, chains_of_hash(&tracker->by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&tracker->by_key, slot)) {
+    uint32_t slot = hash_index_first(&tracker->by_key, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(&tracker->by_key, slot)) {
         const struct tracked *tracked = tracker_at(core, slot);
         if (tracked->key_hash == hash && tracked->protocol == of &&
             bytes_equal(key_of(tracked), key))
@@ -84,15 +85,33 @@ bool tracker_set_bytes(struct core *core, struct tracked *tracked, struct bytes 
     return true;
 }
 
-/* A client of this protocol and key in this slot, with these bytes. False: no room for them. */
-bool tracker_fill(struct core *core, uint32_t slot, struct tracked content, struct bytes protocol,
-                  struct bytes key, struct bytes bytes)
+/* Calls it something else. False: there is no room for that, and it is called what it was. */
+bool tracker_set_name(struct core *core, struct tracked *tracked, struct bytes name)
+{
+    uint32_t slot = SLOT_NONE;
+    if (name.len > 0) {
+        slot = intern_add(&core->names, name);
+        if (slot == SLOT_NONE)
+            return false;
+    }
+    if (tracked->name != SLOT_NONE)
+        (void)intern_release(&core->names, tracked->name);
+    tracked->name = slot;
+    return true;
+}
+
+bool tracker_fill(struct core *core, uint32_t slot, struct tracked content,
+                  const struct tracker_client *said)
 {
     struct tracker *tracker = &core->tracker;
+    struct bytes protocol = said->protocol, key = said->key;
     content.protocol = intern_add(&tracker->protocols, protocol);
     if (content.protocol == SLOT_NONE)
         return false;
-    if (!tracker_set_bytes(core, &content, bytes)) {
+    content.name = SLOT_NONE;
+    if (!tracker_set_bytes(core, &content, said->bytes) ||
+        !tracker_set_name(core, &content, said->name)) {
+        (void)tracker_set_bytes(core, &content, (struct bytes){NULL, 0});
         (void)intern_release(&tracker->protocols, content.protocol);
         return false;
     }
@@ -104,7 +123,7 @@ bool tracker_fill(struct core *core, uint32_t slot, struct tracked content, stru
     tracked->quota = quota_keep(core, &content.address);
     quota_add(core, tracked->quota, QUOTA_TRACKED, 1);
     list_init(&tracked->expired);
-    chains_add(&tracker->by_key, chains_of_hash(&tracker->by_key, content.key_hash), slot);
+    hash_index_add(&tracker->by_key, content.key_hash, slot);
     return true;
 }
 
@@ -127,8 +146,12 @@ bool tracker_load(struct core *core, uint32_t slot, const struct record_tracked 
         .generation = record->generation,
         .state = record->state,
     };
+    const struct tracker_client said = {.protocol = record->protocol,
+                                        .key = record->key,
+                                        .name = record->name,
+                                        .bytes = record->bytes};
     /* core_new reserved the bytes; only damage makes more protocols than there were. */
-    if (!tracker_fill(core, slot, loaded, record->protocol, record->key, record->bytes)) {
+    if (record->name.len > TRACKING_NAME_MAX || !tracker_fill(core, slot, loaded, &said)) {
         table_remove(&core->tracker.table, slot);
         return false;
     }
@@ -154,10 +177,26 @@ uint32_t tracker_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
         .key = key_of(tracked),
         .bytes = tracker_bytes(core, tracked),
     };
+    if (tracked->name != SLOT_NONE)
+        record.name = intern_bytes(&core->names, tracked->name);
     return record_put_tracked(buffer, slot, &record);
 }
 
-static void check_one(const struct core *core, uint32_t slot, uint32_t counts[])
+bool tracker_count(const struct core *core, uint32_t index, struct bytes *ret_protocol,
+                   uint32_t ret_counts[static RECORD_TRACKED_EXPIRED + 1])
+{
+    const struct tracker *tracker = &core->tracker;
+    if (index >= tracker->protocols.table.used)
+        return false;
+    *ret_protocol = (struct bytes){NULL, 0};
+    if (table_is_live(&tracker->protocols.table, index))
+        *ret_protocol = intern_bytes(&tracker->protocols, index);
+    memcpy(ret_counts, tracker->counts[index], sizeof tracker->counts[index]);
+    return true;
+}
+
+static void check_one(const struct core *core, uint32_t slot,
+                      uint32_t (*counts)[RECORD_TRACKED_EXPIRED + 1])
 {
     const struct tracker *tracker = &core->tracker;
     const struct tracked *tracked = tracker_at(core, slot);
@@ -170,16 +209,35 @@ static void check_one(const struct core *core, uint32_t slot, uint32_t counts[])
     CHECK(tracker_find_key(core, protocol, key_of(tracked)) == slot);
     CHECK(!is_timed || state == RECORD_TRACKED_DISCONNECTED);
     CHECK(is_timed || state != RECORD_TRACKED_DISCONNECTED || !tracker->is_ready);
-    CHECK(state == RECORD_TRACKED_EXPIRED || list_is_empty(&tracked->expired));
+    CHECK((state == RECORD_TRACKED_EXPIRED) == !list_is_empty(&tracked->expired));
     CHECK(tracked->id != 0 && tracked->generation != 0);
     CHECK(tracked->id < core->server.next_id || !core->started);
-    counts[state]++;
+    counts[tracked->protocol][state]++;
+}
+
+/* Who is on a list of a protocol: expired, of it, and in the order of time. */
+static void check_lists(const struct core *core, uint32_t protocol)
+{
+    const struct tracker *tracker = &core->tracker;
+    uint32_t listed = 0;
+    uint64_t again_ns = 1;
+    const struct list *waiting = &tracker->expired[protocol], *taken = &tracker->taken[protocol];
+    for (const struct list *at = waiting->next; at != waiting; at = at->next, listed++)
+        CHECK(LIST_ELEMENT(at, const struct tracked, expired)->again_ns == 0);
+    for (const struct list *at = taken->next; at != taken; at = at->next, listed++) {
+        const struct tracked *tracked = LIST_ELEMENT(at, const struct tracked, expired);
+        CHECK(tracked->again_ns >= again_ns && tracked->protocol == protocol);
+        again_ns = tracked->again_ns;
+    }
+    CHECK(listed == tracker->counts[protocol][RECORD_TRACKED_EXPIRED] || !core->started);
 }
 
 void tracker_check(const struct core *core)
 {
     const struct tracker *tracker = &core->tracker;
-    uint32_t counts[RECORD_TRACKED_EXPIRED + 1] = {0}, references = 0;
+    uint32_t counts[TRACKER_PROTOCOLS_MAX][RECORD_TRACKED_EXPIRED + 1] = {0};
+    uint32_t sums[RECORD_TRACKED_EXPIRED + 1] = {0};
+    uint32_t references = 0;
     table_check(&tracker->table);
     table_check(&tracker->protocols.table);
     timers_check(&tracker->timers);
@@ -190,9 +248,15 @@ void tracker_check(const struct core *core)
     for (; slot != SLOT_NONE; slot = table_next(&tracker->protocols.table, slot))
         references += intern_references(&tracker->protocols, slot);
     CHECK(references == tracker->table.count);
+    for (uint32_t i = 0; i < TRACKER_PROTOCOLS_MAX; i++) {
+        check_lists(core, i);
+        for (uint32_t state = 0; state <= RECORD_TRACKED_EXPIRED; state++)
+            sums[state] += counts[i][state];
+    }
     if (!core->started)
         return;
-    CHECK(counts[RECORD_TRACKED_CONNECTED] == tracker->counters.connected);
-    CHECK(counts[RECORD_TRACKED_DISCONNECTED] == tracker->counters.disconnected);
-    CHECK(counts[RECORD_TRACKED_EXPIRED] == tracker->counters.expired);
+    CHECK(memcmp(counts, tracker->counts, sizeof counts) == 0);
+    CHECK(sums[RECORD_TRACKED_CONNECTED] == tracker->counters.connected);
+    CHECK(sums[RECORD_TRACKED_DISCONNECTED] == tracker->counters.disconnected);
+    CHECK(sums[RECORD_TRACKED_EXPIRED] == tracker->counters.expired);
 }

@@ -13,6 +13,7 @@
 #include "core/unreached.h"
 
 #include "base/check.h"
+#include "core/missed.h"
 #include "core/state.h"
 
 #include <stdlib.h>
@@ -114,7 +115,7 @@ void unreached_client_alive(struct core *core, uint32_t slot)
     if (!(client->stored.flags & RECORD_CLIENT_CRASHED))
         return;
     MARK("unreached_client_is_back");
-    client->stored.flags &= ~(uint32_t)RECORD_CLIENT_CRASHED;
+    missed_mark(core, client, false);
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
 }
 
@@ -135,9 +136,10 @@ static void mark(struct core *core, uint32_t slot)
         client->life.is_cleaned = false;
     }
     client->life.is_counted = true;
-    client->stored.flags |= RECORD_CLIENT_CRASHED;
+    missed_mark(core, client, true);
     dirty_put(&core->dirty, RECORD_CLIENT, slot);
-    target_report(core, EVENT_CLIENT_UNREACHED, target_of_client(core, slot), locks);
+    if (locks > 0) /* that it was not reached is reported anyway */
+        target_report(core, EVENT_CLIENT_UNREACHED, target_of_client(core, slot), locks);
 }
 
 bool unreached_work(struct core *core)

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "core/lock_element.h"
 #include "core/lock_range.h"
+#include "core/missed.h"
 #include "core/state.h"
 
 struct claim *unsettled_at(const struct core *core, uint32_t slot)
@@ -56,7 +57,8 @@ void unsettled_add(struct core *core, const struct claim *claim)
     *unsettled_at(core, slot) = *claim;
     tree_add(&all->by_start, &holding->unsettled, slot);
     chains_add(&all->by_client, owner_at(core, holding->owner)->client, slot);
-    client_at(core, owner_at(core, holding->owner)->client)->recovery.unsettled_count++;
+    struct client *client = client_at(core, owner_at(core, holding->owner)->client);
+    missed_more(core, client, &client->recovery.unsettled_count);
 }
 
 static void remove_from(struct core *core, struct holding *holding, uint32_t slot)
@@ -64,7 +66,8 @@ static void remove_from(struct core *core, struct holding *holding, uint32_t slo
     struct unsettled *all = &core->unsettled;
     tree_remove(&all->by_start, &holding->unsettled, slot);
     chains_remove(&all->by_client, owner_at(core, holding->owner)->client, slot);
-    client_at(core, owner_at(core, holding->owner)->client)->recovery.unsettled_count--;
+    struct client *client = client_at(core, owner_at(core, holding->owner)->client);
+    missed_less(core, client, &client->recovery.unsettled_count);
     table_remove(&all->table, slot);
 }
 

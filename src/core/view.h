@@ -16,6 +16,7 @@
 
 #include "core/message.h"
 #include "core/status.h"
+#include "core/tracking.h"
 
 struct core;
 
@@ -36,7 +37,7 @@ struct view_client {
     uint64_t id;
     enum view_protocol protocol;
     struct bytes protocol_name;
-    struct bytes name;    /* caller_name, my_name, or the key of another protocol */
+    struct bytes name;    /* caller_name, my_name, or what another protocol calls it */
     struct bytes my_name; /* NSM only: who registered it */
     struct address address, local;
     struct bytes mon_name, priv; /* NSM only, like what follows */
@@ -54,6 +55,9 @@ struct view_client {
     uint32_t upcall;     /* the state of its host that is owed to the lock manager; 0: none */
     uint64_t reached_ns; /* heard from in this run, monotonic; 0: not */
     uint64_t told_ns;    /* it answered that it knows of our restart, monotonic; 0: not */
+    enum record_tracked_state tracked; /* VIEW_OTHER only, like what follows */
+    uint32_t window_s;
+    uint64_t deadline_ns; /* wall clock; 0: none */
     enum view_news news;
     uint32_t attempt_count; /* to tell it, that have ended */
     uint64_t next_try_ns;   /* monotonic; 0: none is planned */
@@ -68,6 +72,18 @@ bool view_next_unsettled(const struct core *core, uint64_t *cursor, uint32_t *bu
 /* The next watched host that something is owed to or for, or that no address is known of. */
 bool view_next_owed(const struct core *core, uint64_t *cursor, uint32_t *budget,
                     struct view_client *ret);
+/* The next client of a protocol that is neither NLM nor NSM. */
+bool view_next_tracked(const struct core *core, uint64_t *cursor, uint32_t *budget,
+                       struct tracker_view *ret);
+bool view_find_tracked(const struct core *core, struct bytes protocol, struct bytes key,
+                       struct tracker_view *ret);
+/* The protocols of these by index, with how many clients are in each state; false: there is no such
+ * index. An empty name: it stands for none now. */
+struct view_protocol_counts {
+    struct bytes name;
+    uint32_t in[RECORD_TRACKED_EXPIRED + 1]; /* by enum record_tracked_state */
+};
+bool view_protocol(const struct core *core, uint32_t index, struct view_protocol_counts *ret);
 bool view_find_client(const struct core *core, uint64_t id, struct view_client *ret);
 /* The name of ours under which it is notified first (R-NOTIFY-2); valid until the next call. */
 void view_name_used(struct core *core, const struct view_client *client, struct bytes *ret);
@@ -132,7 +148,8 @@ struct view_waiter {
     struct view_claim claim;
     uint64_t queued_ns; /* wall clock */
     const char *phase;  /* one word */
-    bool is_blocked;    /* by what `blocker` holds; false: it is about to be served */
+    bool is_blocked;    /* by what `blocker` holds; false: it is about to be served, or
+                           ahead_count is VIEW_COUNT_MAX and nobody looked further */
     struct view_owner blocker;
     enum silent_phase blocker_phase; /* what asking it brought */
     uint64_t blocker_heard_ns;       /* monotonic: its last call, or the start of this run */
@@ -141,6 +158,38 @@ struct view_waiter {
 
 bool view_next_waiter(const struct core *core, const struct view_filter *filter, uint64_t *cursor,
                       uint32_t *budget, struct view_waiter *ret);
+
+/*
+ * Who holds what each waiter waits for in the end, and since when it waits: for those who count
+ * them all, in one go. `notes` is theirs: one for each of view_wait_slots, zeroed. The budget is of
+ * the slots that are looked at; each is once, however long the queue, so as many as there are slots
+ * reach the end.
+ */
+struct view_waits {
+    uint32_t *notes;
+    uint64_t cursor;
+    uint32_t budget;
+};
+struct view_wait {
+    uint64_t client;    /* id; 0: the waiter is about to be served */
+    uint64_t queued_ns; /* wall clock */
+};
+uint32_t view_wait_slots(const struct core *core);
+/* False: the end, or the budget is used up; the cursor says which. */
+bool view_next_wait(const struct core *core, struct view_waits *waits, struct view_wait *ret);
+
+/* A limit, and how much of it is used. */
+struct view_limit {
+    const char *name, *option; /* the option that raises it */
+    uint64_t max, used;
+    uint64_t address_max;    /* of one address; 0: as much as there is */
+    uint32_t addresses_near; /* that use more than VIEW_NEAR_PERCENT of that */
+};
+#define VIEW_NEAR_PERCENT 80
+/* By index; false: there are no more. */
+bool view_limit(const struct core *core, uint32_t index, struct view_limit *ret);
+/* The most locks of one client, and how many clients have more than VIEW_NEAR_PERCENT of it. */
+uint32_t view_clients_near(const struct core *core, uint32_t *ret_max);
 
 /* A client that others wait for and that does not answer (silent.h). */
 struct view_silent {

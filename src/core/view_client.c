@@ -140,6 +140,9 @@ static void view_other(const struct core *core, uint32_t slot, struct view_clien
         .address = view.address,
         .registered_ns = view.registered_ns,
         .is_crashed = view.state == RECORD_TRACKED_EXPIRED,
+        .tracked = view.state,
+        .window_s = view.window_s,
+        .deadline_ns = view.deadline_ns,
     };
 }
 
@@ -219,6 +222,36 @@ bool view_next_owed(const struct core *core, uint64_t *cursor, uint32_t *budget,
     }
     *cursor = VIEW_END;
     return false;
+}
+
+bool view_next_tracked(const struct core *core, uint64_t *cursor, uint32_t *budget,
+                       struct tracker_view *ret)
+{
+    const struct table *table = &core->tracker.table;
+    for (uint64_t at = *cursor; at < table->used; at++) {
+        *cursor = at;
+        if (*budget == 0)
+            return false;
+        --*budget;
+        if (!table_is_live(table, (uint32_t)at))
+            continue;
+        tracker_view_slot(core, (uint32_t)at, ret);
+        *cursor = at + 1;
+        return true;
+    }
+    *cursor = VIEW_END;
+    return false;
+}
+
+bool view_find_tracked(const struct core *core, struct bytes protocol, struct bytes key,
+                       struct tracker_view *ret)
+{
+    return tracker_find(core, protocol, key, ret);
+}
+
+bool view_protocol(const struct core *core, uint32_t index, struct view_protocol_counts *ret)
+{
+    return tracker_count(core, index, &ret->name, ret->in);
 }
 
 bool view_find_client(const struct core *core, uint64_t id, struct view_client *ret)

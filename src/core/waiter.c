@@ -22,7 +22,7 @@ int waiter_init(struct core *core, const uint32_t slots[])
     list_init(&all->places);
     int err = table_init(&all->table, slots_max, sizeof(struct waiter));
     if (err == 0)
-        err = chains_init_hash(&all->by_key, slots_max);
+        err = hash_index_init(&all->by_key, slots_max);
     if (err == 0)
         err = waiter_own_init(core, slots_max);
     if (err == 0)
@@ -40,7 +40,7 @@ void waiter_done(struct core *core)
 {
     struct waiters *all = &core->waiters;
     table_done(&all->table);
-    chains_done(&all->by_key);
+    hash_index_done(&all->by_key);
     waiter_own_done(core);
     chains_done(&all->by_client);
     waiter_queue_done(core);
@@ -88,16 +88,16 @@ uint32_t waiter_client(const struct core *core, const struct waiter *waiter)
 
 uint64_t waiter_key_hash(const struct core *core, const struct claim *claim, uint64_t len)
 {
-    uint64_t hash = hash_mix(core->seed, (uint64_t)claim->owner << 32 | claim->file);
-    return hash_mix(hash_mix(hash, claim->start), len);
+    uint64_t hash = hash_number(core->seed, (uint64_t)claim->owner << 32 | claim->file);
+    return hash_number(hash_number(hash, claim->start), len);
 }
 
 uint32_t waiter_find(const struct core *core, const struct claim *claim, uint64_t len)
 {
-    const struct chains *by_key = &core->waiters.by_key;
+    const struct hash_index *by_key = &core->waiters.by_key;
     uint64_t hash = waiter_key_hash(core, claim, len);
-    uint32_t slot = chains_first(by_key, chains_of_hash(by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(by_key, slot)) {
+    uint32_t slot = hash_index_first(by_key, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(by_key, slot)) {
         const struct waiter *w = waiter_at(core, slot);
         if (w->claim.owner == claim->owner && w->claim.file == claim->file &&
             w->claim.start == claim->start && w->len == len)
@@ -194,7 +194,7 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     list_init(&waiter_at(core, slot)->grant.queue);
     list_init(&waiter_at(core, slot)->place);
     list_init(&waiter_at(core, slot)->on_program);
-    chains_add(&all->by_key, chains_of_hash(&all->by_key, content->key_hash), slot);
+    hash_index_add(&all->by_key, content->key_hash, slot);
     waiter_own_add(core, slot);
     chains_add(&all->by_client, client, slot);
     file_keep(core, content->claim.file);
@@ -363,7 +363,7 @@ void waiter_remove(struct core *core, uint32_t slot)
     struct waiter w = *waiter_at(core, slot);
     CHECK(w.grant.offer == SLOT_NONE);
     uint32_t client = waiter_client(core, &w);
-    chains_remove(&all->by_key, chains_of_hash(&all->by_key, w.key_hash), slot);
+    hash_index_remove(&all->by_key, slot);
     waiter_own_remove(core, slot);
     chains_remove(&all->by_client, client, slot);
     table_remove(&all->table, slot);

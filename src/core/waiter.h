@@ -27,6 +27,7 @@
 #define CORE_WAITER_H
 
 #include "base/chains.h"
+#include "base/hash_index.h"
 #include "base/list.h"
 #include "base/table.h"
 #include "base/timers.h"
@@ -95,18 +96,18 @@ struct waiter {
 };
 
 struct waiters {
-    struct table table;      /* of struct waiter */
-    struct chains by_key;    /* hash of (owner, file, start, len) */
-    struct tree own;         /* by file and range; roots: struct owner.waiters */
-    struct chains behind;    /* chain = owner slot: those of it attached to waiters */
-    struct chains by_client; /* chain = client slot */
-    struct chains on_lock;   /* chain = lock slot: waiters attached to it */
-    struct chains on_waiter; /* chain = waiter slot: the same */
-    struct tree queued;      /* by (start, later first); roots: struct file.waiters */
-    struct tree woken;       /* to be looked at again, in order; roots: struct file.woken */
-    struct list wake_turns;  /* addresses that have files with such, in turn */
-    struct timers timers;    /* next callback, end of patience, end of a kept place */
-    struct list places;      /* cancelled: they keep a place for a moment, and wait for nothing */
+    struct table table;       /* of struct waiter */
+    struct hash_index by_key; /* hash of (owner, file, start, len) */
+    struct tree own;          /* by file and range; roots: struct owner.waiters */
+    struct chains behind;     /* chain = owner slot: those of it attached to waiters */
+    struct chains by_client;  /* chain = client slot */
+    struct chains on_lock;    /* chain = lock slot: waiters attached to it */
+    struct chains on_waiter;  /* chain = waiter slot: the same */
+    struct tree queued;       /* by (start, later first); roots: struct file.waiters */
+    struct tree woken;        /* to be looked at again, in order; roots: struct file.woken */
+    struct list wake_turns;   /* addresses that have files with such, in turn */
+    struct timers timers;     /* next callback, end of patience, end of a kept place */
+    struct list places;       /* cancelled: they keep a place for a moment, and wait for nothing */
     uint32_t place_count;
     uint64_t next_order;
     uint64_t deadlocks, expired; /* counted since the start */

@@ -5,8 +5,12 @@
 
 #include "base/check.h"
 #include "daemon/config_value.h"
+#include "daemon/process.h"
+#include "daemon/store_copy.h"
 #include "file/file.h"
 #include "store/store.h"
+
+#include <unistd.h>
 
 static bool is_ready(void *context, struct text *ret_reason)
 {
@@ -19,16 +23,17 @@ static bool is_ready(void *context, struct text *ret_reason)
     return driver_is_ready(hooks->driver, ret_reason);
 }
 
-static const char *rpcbind_word(const struct config *config)
+/* The word of a choice that is in force. */
+static const char *word_of(const char *name, uint32_t choice)
 {
-    const struct config_option *option = config_find("rpcbind");
+    const struct config_option *option = config_find(name);
     CHECK(option != NULL);
-    return option->choices[config->rpcbind];
+    return option->choices[choice];
 }
 
 static bool tell_option(void *context, uint32_t index, struct admin_option *ret)
 {
-    static const char *const origins[] = {"default", "file", "command line"};
+    static const char *const origins[] = {"default", "file", "group", "command line"};
     const struct admin_hooks *hooks = context;
     if (index >= config_option_count)
         return false;
@@ -71,6 +76,7 @@ static void tell_files(struct file_service *service, const struct core *core,
                                 .queued = status.queued,
                                 .refused = status.refused,
                                 .sync_errors = status.sync_errors,
+                                .sync_error_age_ns = status.sync_error_age_ns,
                                 .repeats = status.repeats,
                                 .has_local_locks = file_local_locks(service) != NULL,
                                 .local_files = status.mirrored,
@@ -88,7 +94,10 @@ static void tell_facts(void *context, struct admin_facts *ret)
         .uptime_ns = now_ns - hooks->start_ns,
         .store = hooks->store,
         .is_standby = hooks->config->standby && hooks->driver == NULL,
-        .rpcbind = rpcbind_word(hooks->config),
+        .group = hooks->log->group,
+        .rpcbind = word_of("rpcbind", hooks->config->rpcbind),
+        .recovery = word_of("recovery", hooks->config->recovery),
+        .places = hooks->places,
     };
     struct text why;
     text_init(&why, ret->not_found_why, sizeof ret->not_found_why);
@@ -100,9 +109,40 @@ static void tell_facts(void *context, struct admin_facts *ret)
     ret->commit_age_ns = commits_age_ns(commits);
     ret->commit_durations = &commits->meter.durations;
     ret->batch_records = &commits->meter.batch_records;
+    driver_recent(hooks->driver, &ret->recent);
     ret->is_found = registrar_is_ready(hooks->registrar, &why);
     if (hooks->files != NULL)
         tell_files(files_service(hooks->files), hooks->admin.core, &ret->files);
+}
+
+static void tell_process(void *context, struct admin_process *ret)
+{
+    const struct admin_hooks *hooks = context;
+    process_read(ret);
+    ret->start_wall_ns = hooks->start_wall_ns;
+}
+
+static bool tell_limit(void *context, uint32_t index, struct admin_limit *ret)
+{
+    const struct admin_hooks *hooks = context;
+    struct file_status files = {0};
+    if (hooks->wire == NULL || hooks->client == NULL)
+        return false;
+    uint32_t connections_max, connections = wire_connections(hooks->wire, &connections_max);
+    if (hooks->files != NULL)
+        file_get_status(files_service(hooks->files), &files);
+    const struct admin_limit limits[] = {
+        {"connections", "--max-connections", connections_max, connections, false},
+        {"outgoing_calls", NULL, rpc_client_max(hooks->client), rpc_client_awaited(hooks->client),
+         true},
+        {"open_files", "LimitNOFILE=", files.open_max, files.open_files, true},
+        {"nfs_calls", NULL, files.calls_max, files.calls, true},
+        {"nfs_call_bytes", NULL, files.bytes_max, files.bytes, true},
+    };
+    if (index >= sizeof limits / sizeof limits[0] || limits[index].max == 0)
+        return false; /* files come last, and are there all or not at all */
+    *ret = limits[index];
+    return true;
 }
 
 static enum admin_path tell_path(void *context, struct bytes fh, struct bytes *ret)
@@ -117,6 +157,8 @@ static enum admin_path tell_path(void *context, struct bytes fh, struct bytes *r
         return ADMIN_PATH_KNOWN;
     case PATH_LATER:
         return ADMIN_PATH_LATER;
+    case PATH_UNKNOWN:
+        return ADMIN_PATH_UNKNOWN;
     }
     UNREACHABLE();
 }
@@ -197,6 +239,15 @@ static void obey(void *context, const struct order *order, const struct admin_ca
                sizeof fields / sizeof fields[0] - absent);
 }
 
+/* Not logged: a server of another protocol speaks of its clients all the time. */
+static void track(void *context, const struct tracking *tracking, struct core_answer *ret)
+{
+    struct admin_hooks *hooks = context;
+    *ret = (struct core_answer){.tracking.result = TRACKING_LATER};
+    if (hooks->driver != NULL)
+        driver_track(hooks->driver, tracking, ret);
+}
+
 static bool tell_export(void *context, uint32_t index, struct admin_export *ret)
 {
     const struct admin_hooks *hooks = context;
@@ -257,6 +308,8 @@ void admin_hooks_init(struct admin_hooks *hooks, const struct config *config, st
         .admin = {.context = hooks,
                   .is_ready = is_ready,
                   .facts = tell_facts,
+                  .process = tell_process,
+                  .limit = tell_limit,
                   .option = tell_option,
                   .option_value = tell_option_value,
                   .export = tell_export,
@@ -264,12 +317,19 @@ void admin_hooks_init(struct admin_hooks *hooks, const struct config *config, st
                   .export_of = tell_export_of,
                   .path = tell_path,
                   .obey = obey,
+                  .track = track,
                   .reload = start_reload,
-                  .reload_report = tell_reload},
+                  .reload_report = tell_reload,
+                  .copy_begin = store_copy_begin,
+                  .copy_read = store_copy_read,
+                  .copy_end = store_copy_end},
         .config = config,
         .log = log,
         .clock = clock,
         .start_ns = clock_now_ns(clock),
+        .start_wall_ns = clock_wall_ns(clock),
+        .places = {.listen = config->listen.at, .listen_count = config->listen.count},
     };
+    (void)gethostname(hooks->places.host, sizeof hooks->places.host - 1);
     store_show_url(config->store, hooks->store, sizeof hooks->store);
 }

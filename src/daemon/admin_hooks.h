@@ -21,11 +21,15 @@ struct admin_hooks {
     struct files *files;       /* NULL: no --export */
     struct takeover *takeover; /* NULL: the store is not being opened */
     struct reload *reload;
+    const struct wire *wire; /* NULL: we do not listen yet, and so with the next */
+    const struct rpc_client *client;
+    struct admin_places places;
     const struct config *config;
     struct log *log;
     struct clock *clock;
-    uint64_t start_ns;
-    char store[1024]; /* its URL, without a password */
+    uint64_t start_ns, start_wall_ns;
+    char store[1024];  /* its URL, without a password */
+    char store_id[64]; /* which one that is (store_url_identify), once it is open */
 };
 
 /* Everything is borrowed; driver, registrar, takeover, reload and admin.core are set later. */

@@ -92,6 +92,8 @@ bool commits_take(struct commits *commits, struct store_failure *ret_failure)
     rpc_server_stored(parts->server, txn, report.has_room, clock_now_ns(parts->clock),
                       clock_wall_ns(parts->clock));
     http_stored(parts->control);
+    if (report.has_copied)
+        http_wake_all(parts->control);
     return true;
 }
 
@@ -135,12 +137,13 @@ bool commits_tick(struct commits *commits, bool is_draining, struct store_failur
     bool is_shared = lease_is_shared(commits->parts.lease);
     if (commits_age_ns(commits) <= commits->parts.timeout_ns + (is_shared ? BACKSTOP_NS : 0))
         return true;
-    *ret_failure =
-        is_shared
-            ? (struct store_failure){EXIT_STORE, "a commit did not finish within --store-timeout; "
-                                                 "check PostgreSQL and the resolver that finds its "
-                                                 "address"}
-            : (struct store_failure){
-                  EXIT_STORE, "a commit did not finish within --store-timeout; check the disk"};
+    *ret_failure = is_shared
+                       ? (struct store_failure){.exit_code = EXIT_STORE,
+                                                .text = "a commit did not finish within "
+                                                        "--store-timeout; check PostgreSQL and the "
+                                                        "resolver that finds its address"}
+                       : (struct store_failure){.exit_code = EXIT_STORE,
+                                                .text = "a commit did not finish within "
+                                                        "--store-timeout; check the disk"};
     return false;
 }

@@ -50,7 +50,8 @@ int config_set(struct config *config, const struct config_option *option, const 
     CHECK(index < config_option_count);
     CHECK(origin >= config->origins[index]);
     bool adds = (option->flags & CONFIG_REPEATABLE) != 0 && origin == config->origins[index];
-    if (origin == CONFIG_FROM_FILE && config->origins[index] == CONFIG_FROM_FILE && !adds) {
+    bool is_of_file = origin == CONFIG_FROM_FILE || origin == CONFIG_FROM_GROUP;
+    if (is_of_file && config->origins[index] == origin && !adds) {
         text_add(ret_why, "already given in line ");
         text_add_u64(ret_why, config->lines[index]);
         text_add(ret_why, "; remove one of them");
@@ -163,6 +164,12 @@ static int set_from_arguments(struct config *config, struct arguments at, struct
     return result;
 }
 
+static bool is_question(const struct config *config)
+{
+    return config->show_help || config->show_version || config->show_manual ||
+           config->show_manual_conf;
+}
+
 /* Finds the options that decide how to continue, and any word that is not an option, before a file
  * is opened. */
 static int look_ahead(struct config *config, struct arguments at, const char **ret_file,
@@ -176,7 +183,9 @@ static int look_ahead(struct config *config, struct arguments at, const char **r
             config->show_version = true;
         if (at.option->offset == offsetof(struct config, show_manual))
             config->show_manual = true;
-        if (config->show_help || config->show_version || config->show_manual)
+        if (at.option->offset == offsetof(struct config, show_manual_conf))
+            config->show_manual_conf = true;
+        if (is_question(config))
             return 0;
         if (at.option->offset == offsetof(struct config, file))
             *ret_file = at.value;
@@ -301,22 +310,30 @@ static int derive(struct config *config, struct text *ret_why)
                           "postgres:CONNINFO");
         return -EINVAL;
     }
+    if (config_group_check(config, ret_why) != 0)
+        return -EINVAL;
     return derive_control(config, ret_why);
 }
 
-int config_read(int argc, char *const *argv, struct config *ret, struct text *ret_why)
+/* One reading. `section` is the group whose section counts; NULL: none does. */
+static int read_once(int argc, char *const *argv, const char *section, struct config *ret,
+                     struct text *ret_why)
 {
     struct config config = {0};
     struct arguments arguments = {.argc = argc, .argv = argv, .index = 1};
     const char *file = NULL;
     int result = look_ahead(&config, arguments, &file, ret_why);
-    bool is_serving = !config.show_help && !config.show_version && !config.show_manual;
+    bool is_serving = !is_question(&config);
     if (result == 0)
         result = set_defaults(&config, ret_why);
     if (result == 0 && is_serving && file != NULL)
-        result = config_file_read(&config, file, ret_why);
+        result = config_file_read(&config, file, NULL, ret_why);
+    if (result == 0 && is_serving && file != NULL && section != NULL)
+        result = config_file_read(&config, file, section, ret_why);
     if (result == 0 && is_serving)
         result = set_from_arguments(&config, arguments, ret_why);
+    if (result == 0 && section != NULL)
+        memcpy(config.group, section, strlen(section) + 1);
     if (result == 0)
         result = derive(&config, ret_why);
     if (result != 0) {
@@ -325,6 +342,27 @@ int config_read(int argc, char *const *argv, struct config *ret, struct text *re
     }
     *ret = config;
     return 0;
+}
+
+/* Which groups there are is known when everything but their sections was read. */
+int config_read_group(int argc, char *const *argv, const char *group, struct config *ret,
+                      struct text *ret_why)
+{
+    char only[sizeof ret->group];
+    int result = group != NULL ? 0 : read_once(argc, argv, NULL, ret, ret_why);
+    if (result != 0 || (group == NULL && ret->group_names.count != 1))
+        return result;
+    if (group == NULL) {
+        memcpy(only, ret->group_names.at[0], sizeof only);
+        config_done(ret);
+        group = only;
+    }
+    return read_once(argc, argv, group, ret, ret_why);
+}
+
+int config_read(int argc, char *const *argv, struct config *ret, struct text *ret_why)
+{
+    return config_read_group(argc, argv, NULL, ret, ret_why);
 }
 
 void config_done(struct config *config)

@@ -6,9 +6,9 @@
  * struct config and a row to the table.
  *
  * An option is given as `--name VALUE` or `--name=VALUE`, or as `name = VALUE` in the section
- * [holdfast] of the file that `--config` names. The command line wins over the file, and the last
- * of two command-line values over the first; for a repeatable option the values of one source add
- * up.
+ * [holdfast] of the file that `--config` names, or in the section of the group that is served. The
+ * command line wins over the file, there the group's section over [holdfast], and the last of two
+ * command-line values over the first; for a repeatable option the values of one source add up.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
@@ -16,7 +16,9 @@
 #include "base/network.h"
 #include "base/text.h"
 #include "daemon/config_export.h"
+#include "daemon/config_group.h"
 #include "daemon/config_share.h"
+#include "daemon/config_window.h"
 #include "daemon/log.h"
 
 #define CONFIG_LISTEN_MAX 64 /* --listen on one command line or in one file */
@@ -50,6 +52,8 @@ enum config_type {
     CONFIG_SHARES,    /* struct config_shares */
     CONFIG_EXPORTS,   /* struct config_exports, owned */
     CONFIG_NETWORKS,  /* struct config_networks */
+    CONFIG_WINDOWS,   /* struct config_windows */
+    CONFIG_GROUPS,    /* struct config_group_names */
 };
 
 enum config_flag {
@@ -119,12 +123,19 @@ enum config_rpcbind {
     CONFIG_RPCBIND_OFF,
 };
 
-enum config_origin { CONFIG_FROM_DEFAULT, CONFIG_FROM_FILE, CONFIG_FROM_COMMAND_LINE };
+/* The stronger one last. */
+enum config_origin {
+    CONFIG_FROM_DEFAULT,
+    CONFIG_FROM_FILE,
+    CONFIG_FROM_GROUP, /* its section of the file */
+    CONFIG_FROM_COMMAND_LINE,
+};
 
 /* Defaults are filled in: every field can be used as it is. */
 struct config {
-    bool show_help, show_version, show_manual, check_only; /* do this instead of serving */
-    char *file;                                            /* --config; NULL: none */
+    /* Do this instead of serving. */
+    bool show_help, show_version, show_manual, show_manual_conf, check_only;
+    char *file; /* --config; NULL: none */
     enum config_role role;
 
     struct config_addresses listen;
@@ -144,8 +155,12 @@ struct config {
     bool assume_lost;
     bool standby;
     char *takeover_hook; /* NULL: none */
+    struct config_group_names group_names;
+    char group[STORE_GROUP_NAME_MAX + 1]; /* the one these values are for; empty: none, or one of
+                                             several that is not known yet */
 
     uint32_t recovery_window_s;
+    struct config_windows windows;
     uint32_t grace_s;
     enum config_recovery recovery;
     enum config_unreachable unreachable;
@@ -181,7 +196,8 @@ struct config {
     enum config_switch trust_state;
     enum config_verify verify_notify;
     bool require_privileged_port;
-    char *user; /* NULL: stay who we are */
+    char *user;          /* NULL: stay who we are */
+    char *tracker_group; /* NULL: none */
 
     enum config_switch metrics;
     enum log_level log_level;
@@ -211,6 +227,11 @@ void config_add_value(struct text *text, const struct config_option *option, con
  */
 __attribute__((warn_unused_result)) int config_read(int argc, char *const *argv, struct config *ret,
                                                     struct text *ret_why);
+/* The same for one of several groups, with what its section says; NULL: for the only one, if there
+ * is one. */
+__attribute__((warn_unused_result)) int config_read_group(int argc, char *const *argv,
+                                                          const char *group, struct config *ret,
+                                                          struct text *ret_why);
 void config_done(struct config *config);
 
 /*

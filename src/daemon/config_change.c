@@ -77,6 +77,8 @@ static const size_t sizes[] = {
     [CONFIG_SHARES] = sizeof(struct config_shares),
     [CONFIG_EXPORTS] = sizeof(struct config_exports),
     [CONFIG_NETWORKS] = sizeof(struct config_networks),
+    [CONFIG_WINDOWS] = sizeof(struct config_windows),
+    [CONFIG_GROUPS] = sizeof(struct config_group_names),
 };
 
 static void exchange(void *a, void *b, size_t len)

@@ -20,6 +20,7 @@
 struct reading {
     FILE *file;
     struct config *config;
+    const char *group; /* whose section is wanted; NULL: [holdfast] */
     const char *path;
     uint32_t line;  /* of the line that was read last */
     bool is_failed; /* described in *ret_why: no more lines are handed out */
@@ -111,7 +112,7 @@ static void refuse_section(struct text *why, const char *section, const char *na
     if (section[0] != '\0') {
         text_add(why, "unknown section [");
         text_add_escaped(why, bytes_of_text(section), 50);
-        text_add(why, "]; only [" SECTION "] is read");
+        text_add(why, "]; only [" SECTION "] and [" CONFIG_GROUP_SECTION "NAME] are read");
     } else {
         text_add(why, "the key ");
         text_add_escaped(why, bytes_of_text(name), 50);
@@ -119,7 +120,27 @@ static void refuse_section(struct text *why, const char *section, const char *na
     }
 }
 
-/* libinih's convention: non-zero means the pair was good. */
+/* The group that a section is of; NULL: of none. The name is to be looked at. */
+static const char *group_of(const char *section)
+{
+    size_t len = sizeof CONFIG_GROUP_SECTION - 1;
+    return strncmp(section, CONFIG_GROUP_SECTION, len) == 0 ? section + len : NULL;
+}
+
+/* What is wrong with a key that may be good elsewhere; NULL: nothing. */
+static const char *refusal_of(const struct config_option *option, const char *group)
+{
+    if (option == NULL)
+        return "unknown key ";
+    if ((option->flags & CONFIG_NO_KEY) != 0)
+        return "not a key, only a command-line option: ";
+    if (group != NULL && !config_group_has_key(option->name))
+        return "needed before the group is known, so it belongs into [" SECTION "]: ";
+    return NULL;
+}
+
+/* libinih's convention: non-zero means the pair was good. Every section is looked at, and only the
+ * wanted one counts. */
 static int take_pair(void *user, const char *section, const char *name, const char *value)
 {
     struct reading *reading = user;
@@ -128,14 +149,16 @@ static int take_pair(void *user, const char *section, const char *name, const ch
         return 0;
     struct text before = *why;
     add_place(reading);
-    if (strcmp(section, SECTION) != 0) {
+    const char *group = group_of(section);
+    if (group != NULL ? !store_group_is_name(group) : strcmp(section, SECTION) != 0) {
         refuse_section(why, section, name);
         fail(reading, -EINVAL);
         return 0;
     }
     const struct config_option *option = config_find(name);
-    if (option == NULL || (option->flags & CONFIG_NO_KEY) != 0) {
-        text_add(why, option == NULL ? "unknown key " : "not a key, only a command-line option: ");
+    const char *refusal = refusal_of(option, group);
+    if (refusal != NULL) {
+        text_add(why, refusal);
         text_add_escaped(why, bytes_of_text(name), 50);
         if (option == NULL)
             config_add_suggestion(why, name, true);
@@ -146,7 +169,12 @@ static int take_pair(void *user, const char *section, const char *name, const ch
     text_add(why, " = ");
     config_add_value(why, option, value);
     text_add(why, ": ");
-    int result = config_set(reading->config, option, value, CONFIG_FROM_FILE, reading->line, why);
+    bool is_wanted = reading->group == NULL || group == NULL ? reading->group == group
+                                                             : strcmp(reading->group, group) == 0;
+    int result = !is_wanted ? 0
+                            : config_set(reading->config, option, value,
+                                         group == NULL ? CONFIG_FROM_FILE : CONFIG_FROM_GROUP,
+                                         reading->line, why);
     if (result != 0) {
         fail(reading, result);
         return 0;
@@ -156,9 +184,10 @@ static int take_pair(void *user, const char *section, const char *name, const ch
     return 1;
 }
 
-int config_file_read(struct config *config, const char *path, struct text *ret_why)
+int config_file_read(struct config *config, const char *path, const char *group,
+                     struct text *ret_why)
 {
-    struct reading reading = {.config = config, .path = path, .ret_why = ret_why};
+    struct reading reading = {.config = config, .path = path, .group = group, .ret_why = ret_why};
     const char *cause;
     int err = config_file_open(path, &reading.file, &cause);
     if (err != 0) {

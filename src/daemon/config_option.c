@@ -9,37 +9,12 @@
  * accepted and ignored.
  */
 #include "daemon/config.h"
+#include "daemon/config_words.h"
 
 #define SECONDS_MAX 86400   /* a day: longer windows are typing errors */
 #define LOCKS_MAX   8000000 /* a quarter more slots must stay below RECORD_SLOT_MAX */
 #define MIB         (UINT64_C(1) << 20)
 #define GIB         (UINT64_C(1) << 30)
-
-static const char *const role_words[] = {"server", "monitor", NULL};
-static const char *const unmon_all_words[] = {"forget", "notify", NULL};
-static const char *const lockd_restart_words[] = {"log", "notify", NULL};
-static const char *const sync_words[] = {"full", "process", NULL};
-static const char *const recovery_words[] = {"reclaim", "resume", NULL};
-static const char *const unreachable_words[] = {"release", "hold", NULL};
-static const char *const switch_words[] = {"on", "off", NULL};
-static const char *const verify_words[] = {"auto", "always", NULL};
-static const char *const mon_from_words[] = {"any", "loopback", NULL};
-static const char *const rpcbind_words[] = {"auto", "system", "embedded", "off", NULL};
-#if HOLDFAST_POSTGRES
-static const char *const store_words[] = {"lmdb:", "postgres:", "memory:", NULL};
-#else
-static const char *const store_words[] = {"lmdb:", "memory:", NULL};
-#endif
-static const char *const groups_words[] = {"wire", "server", NULL};
-static const char *const level_words[] = {"error", "warning", "info", "debug", NULL};
-static const char *const format_words[] = {"text", "json", NULL};
-
-/* Why an option means nothing with --role monitor. */
-#define NO_LOCKS     "a status monitor keeps no locks; the lock manager of this machine does"
-#define NO_FILES     "a status monitor serves no files; the NFS server of this machine does"
-#define ONE_PROGRAM  "a status monitor has a single port; use --port"
-#define THIS_MACHINE "a status monitor belongs to its machine, and no other can take its place"
-#define OURS_ONLY    "a status monitor takes registrations from this machine alone"
 
 #define NOT_OF_MONITOR(why, more) .flags = CONFIG_NOT_OF_MONITOR | (more), .why_not = (why)
 #define FIELD(member)             .offset = offsetof(struct config, member)
@@ -58,7 +33,6 @@ const struct config_option config_options[] = {
      .flags = CONFIG_NO_KEY,
      FIELD(check_only),
      .help = "Check the configuration, print the settings in force, and exit."},
-
     {.name = "role",
      .type = CONFIG_CHOICE,
      .default_text = "server",
@@ -163,6 +137,15 @@ const struct config_option config_options[] = {
      FIELD(standby),
      .help = "Wait while another server is active on the same store, then take over. Needs a store "
              "that both servers can reach."},
+    {.name = "group",
+     .type = CONFIG_GROUPS,
+     .argument = "NAME",
+     NOT_OF_MONITOR(THIS_MACHINE, CONFIG_REPEATABLE),
+     .default_shown = "none: the store has one active server",
+     FIELD(group_names),
+     .help = "Share the store with servers of other groups; each has its own clients, locks and "
+             "standbys. With several, a standby takes the first that falls free. Section "
+             "[group NAME] of the file has what differs."},
     {.name = "takeover-hook",
      .type = CONFIG_TEXT,
      .argument = "CMD",
@@ -170,8 +153,8 @@ const struct config_option config_options[] = {
      NOT_OF_MONITOR(THIS_MACHINE, 0),
      FIELD(takeover_hook),
      .help = "Run this shell command after becoming active and before serving, for example to move "
-             "the service address here. If it fails the server exits, so that the next standby "
-             "takes over."},
+             "the service address here; HOLDFAST_GROUP is the group's name. If it fails the server "
+             "exits, so that the next standby takes over."},
     {.name = "assume-lost",
      .type = CONFIG_FLAG,
      NOT_OF_MONITOR(NO_LOCKS, 0),
@@ -185,6 +168,14 @@ const struct config_option config_options[] = {
      .high = SECONDS_MAX,
      FIELD(recovery_window_s),
      .help = "Seconds clients have to recover after a restart, for all protocols."},
+    {.name = "window",
+     .type = CONFIG_WINDOWS,
+     .argument = "PROTOCOL=S",
+     NOT_OF_MONITOR(NO_TRACKER, CONFIG_REPEATABLE),
+     .default_shown = "none: the value of --recovery-window",
+     FIELD(windows),
+     .help = "Seconds that tracked clients of one protocol have to come back, unless they ask for "
+             "their own; for example smb=300."},
     {.name = "grace",
      .type = CONFIG_SECONDS,
      .argument = "S",
@@ -217,7 +208,6 @@ const struct config_option config_options[] = {
      NOT_OF_MONITOR(NO_LOCKS, 0),
      FIELD(trust_reclaim),
      .help = "Grant reclaims that match no stored lock if nothing conflicts with them."},
-
     {.name = "notify-timeout",
      .type = CONFIG_SECONDS,
      .argument = "S",
@@ -344,8 +334,9 @@ const struct config_option config_options[] = {
      .low = 1,
      .high = 10000000,
      FIELD(clients_max),
-     .help = "SM_MON registrations, and as many lock clients. One more replaces the longest idle "
-             "or given-up one that holds nothing; if there is none, it is refused."},
+     .help = "SM_MON registrations, as many lock clients, and as many tracked ones. One more "
+             "replaces the longest idle or given-up one that holds nothing; if there is none, and "
+             "a tracked one always, it is refused."},
     {.name = "max-locks",
      .type = CONFIG_NUMBER,
      .argument = "N",
@@ -444,6 +435,15 @@ const struct config_option config_options[] = {
      .default_shown = "unchanged",
      FIELD(user),
      .help = "Switch to this user once the ports are bound; needs root."},
+    {.name = "tracker-group",
+     .type = CONFIG_TEXT,
+     .argument = "GROUP",
+     .default_shown = "none: only root and the server's user",
+     NOT_OF_MONITOR(NO_TRACKER, 0),
+     FIELD(tracker_group),
+     .help = "Let members of this group track clients of their protocols over the control socket, "
+             "and nothing else; the socket gets mode 0660. Its directory must let them in: see "
+             "--control."},
     {.group = "Measuring",
      .name = "metrics",
      .type = CONFIG_CHOICE,
@@ -476,7 +476,12 @@ const struct config_option config_options[] = {
      .type = CONFIG_FLAG,
      .flags = CONFIG_NO_KEY,
      FIELD(show_manual),
-     .help = "Print the manual page, for man -l -, and exit."},
+     .help = "Print the manual page holdfastd(8), for man -l -, and exit."},
+    {.name = "manual-conf",
+     .type = CONFIG_FLAG,
+     .flags = CONFIG_NO_KEY,
+     FIELD(show_manual_conf),
+     .help = "Print the manual page holdfast.conf(5), and exit."},
     {.name = "version",
      .type = CONFIG_FLAG,
      .flags = CONFIG_NO_KEY,
@@ -488,6 +493,3 @@ const struct config_option config_options[] = {
 const uint32_t config_option_count = OPTION_COUNT;
 
 _Static_assert(OPTION_COUNT <= CONFIG_OPTION_MAX, "struct config has an origin for every row");
-_Static_assert(sizeof level_words / sizeof level_words[0] == LOG_LEVEL_END + 1, "a word per level");
-_Static_assert(sizeof format_words / sizeof format_words[0] == LOG_FORMAT_END + 1,
-               "and per format");

@@ -10,7 +10,6 @@
 enum {
     HELP_COLUMN = 30, /* where the sentences begin */
     HELP_WIDTH = 96,
-    MANUAL_WIDTH = 78,
     HELP_MAX = 512,   /* one option's sentence with its default */
     VALUE_MAX = 4500, /* a path, and what goes around it */
 };
@@ -37,8 +36,7 @@ static void print_wrapped(FILE *out, const char *sentence)
     (void)fputc('\n', out);
 }
 
-/* The value's name: the choices themselves where there are some and the row names no other. */
-static void add_argument(struct text *text, const struct config_option *option)
+void config_print_argument(struct text *text, const struct config_option *option)
 {
     if (option->argument != NULL) {
         text_add_char(text, ' ');
@@ -51,8 +49,7 @@ static void add_argument(struct text *text, const struct config_option *option)
     }
 }
 
-/* Behind the help of an option that may change while the server runs. */
-static const char *reload_words(const struct config_option *option)
+const char *config_print_reload(const struct config_option *option)
 {
     return (option->flags & CONFIG_RELOADS) != 0  ? " Changes with a reload."
            : (option->flags & CONFIG_RAISES) != 0 ? " Raised by a reload."
@@ -66,7 +63,7 @@ static void print_option(FILE *out, const struct config_option *option)
     text_init(&text, buffer, sizeof buffer);
     text_add(&text, "  --");
     text_add(&text, option->name);
-    add_argument(&text, option);
+    config_print_argument(&text, option);
     if (text.len + 2 > HELP_COLUMN)
         (void)fprintf(out, "%s\n%*s", buffer, HELP_COLUMN, "");
     else
@@ -76,7 +73,7 @@ static void print_option(FILE *out, const struct config_option *option)
     text_add(&text, option->help);
     if ((option->flags & CONFIG_REPEATABLE) != 0)
         text_add(&text, " May be repeated.");
-    text_add(&text, reload_words(option));
+    text_add(&text, config_print_reload(option));
     const char *shown = option->default_text != NULL ? option->default_text : option->default_shown;
     if (shown != NULL) {
         text_add(&text, " [");
@@ -109,87 +106,6 @@ void config_print_help(FILE *out)
                 out);
 }
 
-/* Lines of at most MANUAL_WIDTH columns; a sentence begins its own, as mdoc likes it. */
-static void put_sentences(FILE *out, const char *text)
-{
-    size_t column = 0;
-    while (*text != '\0') {
-        size_t len = strcspn(text, " ");
-        if (column > 0 && column + 1 + len > MANUAL_WIDTH) {
-            (void)fputc('\n', out);
-            column = 0;
-        }
-        (void)fputs(column > 0 ? " " : "", out);
-        (void)fwrite(text, 1, len, out);
-        column += len + (column > 0);
-        bool ends_sentence = len > 0 && text[len - 1] == '.';
-        text += len;
-        text += strspn(text, " ");
-        if (ends_sentence && *text != '\0') {
-            (void)fputc('\n', out);
-            column = 0;
-        }
-    }
-    (void)fputc('\n', out);
-}
-
-static void put_option(FILE *out, const struct config_option *option)
-{
-    char buffer[HELP_MAX];
-    struct text text;
-    text_init(&text, buffer, sizeof buffer);
-    add_argument(&text, option);
-    (void)fprintf(out, ".It Fl Fl %s%s%s\n", option->name, text.len > 0 ? " Ar" : "", buffer);
-    put_sentences(out, option->help);
-    if ((option->flags & CONFIG_REPEATABLE) != 0)
-        (void)fputs("May be repeated.\n", out);
-    if (reload_words(option)[0] != '\0')
-        (void)fprintf(out, "%s\n", reload_words(option) + 1);
-    const char *shown = option->default_text != NULL ? option->default_text : option->default_shown;
-    if (shown == NULL)
-        return;
-    text_init(&text, buffer, sizeof buffer);
-    text_add(&text, "The default is ");
-    text_add(&text, shown);
-    text_add_char(&text, '.');
-    put_sentences(out, buffer);
-}
-
-void config_print_manual(FILE *out)
-{
-    (void)fputs(
-        ".Dd $Mdocdate$\n.Dt HOLDFASTD 8\n.Os\n.Sh NAME\n.Nm holdfastd\n"
-        ".Nd lock server for NFSv3 that keeps locks safe across crashes\n"
-        ".Sh SYNOPSIS\n.Nm\n.Op Ar options\n.Sh DESCRIPTION\n.Nm\n"
-        "serves the Network Lock Manager and the Network Status Monitor, RPC programs\n"
-        "100021 and 100024, in the foreground; with \\-\\-export also files, NFS version 3\n"
-        "and MOUNT, 100003 and 100005.\n"
-        "Options can also be set in a file, without the dashes, as key = value in\n"
-        "section [holdfast]; a switch is on or off.\n"
-        "The command line overrides the file.\n"
-        "SIGHUP, or holdfast reload, reads options and exports again; a wrong file\n"
-        "changes nothing.\n",
-        out);
-    for (uint32_t i = 0; i < config_option_count; i++) {
-        if (config_options[i].group != NULL)
-            (void)fprintf(out, "%s.Ss %s\n.Bl -tag -width Ds\n", i > 0 ? ".El\n" : "",
-                          config_options[i].group);
-        put_option(out, &config_options[i]);
-    }
-    (void)fputs(".El\n.Sh EXIT STATUS\n.Bl -tag -width Ds\n"
-                ".It 0\nStopped by a signal.\n"
-                ".It 2\nUsage or configuration error.\n"
-                ".It 69\nAn address, port or socket is in use.\n"
-                ".It 70\nAn internal check failed.\n"
-                ".It 71\nAnother server is registered with rpcbind.\n"
-                ".It 74\nThe store failed or cannot be used.\n"
-                ".It 75\nThe takeover hook failed.\n"
-                ".It 76\nAnother server has taken over.\n"
-                ".It 78\nThe store's format is newer than this program.\n"
-                ".El\n.Sh SEE ALSO\n.Xr holdfast 1\n",
-                out);
-}
-
 static void print_origin(FILE *out, const struct config *config, uint32_t index)
 {
     switch (config->origins[index]) {
@@ -198,6 +114,10 @@ static void print_origin(FILE *out, const struct config *config, uint32_t index)
         return;
     case CONFIG_FROM_FILE:
         (void)fprintf(out, " ; line %" PRIu32 " of the file\n", config->lines[index]);
+        return;
+    case CONFIG_FROM_GROUP:
+        (void)fprintf(out, " ; line %" PRIu32 " of the file, of group %s\n", config->lines[index],
+                      config->group);
         return;
     case CONFIG_FROM_COMMAND_LINE:
         (void)fputs(" ; from the command line\n", out);

@@ -352,6 +352,10 @@ int config_value_parse(struct config *config, const struct config_option *option
         return config_export_parse(field, value, ret_why);
     case CONFIG_NETWORKS:
         return parse_network(field, value, ret_why);
+    case CONFIG_WINDOWS:
+        return config_window_parse(field, value, ret_why);
+    case CONFIG_GROUPS:
+        return config_group_parse(field, value, ret_why);
     }
     UNREACHABLE();
 }
@@ -369,11 +373,14 @@ uint32_t config_value_count(const struct config *config, const struct config_opt
         return ((const struct config_exports *)field)->count;
     if (option->type == CONFIG_NETWORKS)
         return ((const struct config_networks *)field)->count;
+    if (option->type == CONFIG_WINDOWS)
+        return ((const struct config_windows *)field)->count;
+    if (option->type == CONFIG_GROUPS)
+        return ((const struct config_group_names *)field)->count;
     if (option->type == CONFIG_PORTS)
         return ((const struct config_ports *)field)->low != 0;
-    if (option->type == CONFIG_TEXT || option->type == CONFIG_STORE)
-        return *(char *const *)field != NULL;
-    return 1;
+    bool is_text = option->type == CONFIG_TEXT || option->type == CONFIG_STORE;
+    return !is_text || *(char *const *)field != NULL;
 }
 
 static void add_endpoint(struct text *text, const struct config_endpoint *endpoint)
@@ -389,29 +396,46 @@ static void add_endpoint(struct text *text, const struct config_endpoint *endpoi
     text_add_u64(text, endpoint->port);
 }
 
+static void add_ports(struct text *text, const struct config_ports *ports)
+{
+    text_add_u64(text, ports->low);
+    text_add_char(text, '-');
+    text_add_u64(text, ports->high);
+}
+
+static void add_number(struct text *text, enum config_type type, const void *field)
+{
+    if (type == CONFIG_SIZE)
+        add_size(text, *(const uint64_t *)field);
+    else
+        text_add_u64(text,
+                     type == CONFIG_PORT ? *(const uint16_t *)field : *(const uint32_t *)field);
+}
+
+static void add_choice(struct text *text, const struct config_option *option, const void *field)
+{
+    unsigned choice;
+    memcpy(&choice, field, sizeof choice);
+    text_add(text, option->choices[choice]);
+}
+
 void config_value_add(struct text *text, const struct config *config,
                       const struct config_option *option, uint32_t index)
 {
     CHECK(index < config_value_count(config, option));
     const void *field = const_field_of(config, option);
-    unsigned choice;
     switch (option->type) {
     case CONFIG_FLAG:
         text_add(text, *(const bool *)field ? "on" : "off");
         return;
     case CONFIG_NUMBER:
     case CONFIG_SECONDS:
-        text_add_u64(text, *(const uint32_t *)field);
-        return;
     case CONFIG_PORT:
-        text_add_u64(text, *(const uint16_t *)field);
-        return;
     case CONFIG_SIZE:
-        add_size(text, *(const uint64_t *)field);
+        add_number(text, option->type, field);
         return;
     case CONFIG_CHOICE:
-        memcpy(&choice, field, sizeof choice);
-        text_add(text, option->choices[choice]);
+        add_choice(text, option, field);
         return;
     case CONFIG_TEXT:
     case CONFIG_STORE:
@@ -424,9 +448,7 @@ void config_value_add(struct text *text, const struct config *config,
         text_add(text, ((const struct config_names *)field)->at[index]);
         return;
     case CONFIG_PORTS:
-        text_add_u64(text, ((const struct config_ports *)field)->low);
-        text_add_char(text, '-');
-        text_add_u64(text, ((const struct config_ports *)field)->high);
+        add_ports(text, field);
         return;
     case CONFIG_ENDPOINT:
         add_endpoint(text, field);
@@ -436,6 +458,12 @@ void config_value_add(struct text *text, const struct config *config,
         return;
     case CONFIG_EXPORTS:
         text_add(text, ((const struct config_exports *)field)->at[index]);
+        return;
+    case CONFIG_WINDOWS:
+        config_window_add_text(text, &((const struct config_windows *)field)->at[index]);
+        return;
+    case CONFIG_GROUPS:
+        text_add(text, ((const struct config_group_names *)field)->at[index]);
         return;
     case CONFIG_NETWORKS:
         add_network(text, &((const struct config_networks *)field)->at[index]);
@@ -447,19 +475,24 @@ void config_value_add(struct text *text, const struct config *config,
 void config_value_clear(struct config *config, const struct config_option *option)
 {
     void *field = field_of(config, option);
-    if (option->type == CONFIG_ADDRESSES) {
+    if (option->type == CONFIG_ADDRESSES)
         ((struct config_addresses *)field)->count = 0;
-    } else if (option->type == CONFIG_SHARES) {
+    if (option->type == CONFIG_SHARES)
         ((struct config_shares *)field)->count = 0;
-    } else if (option->type == CONFIG_NETWORKS) {
+    if (option->type == CONFIG_NETWORKS)
         ((struct config_networks *)field)->count = 0;
-    } else if (option->type == CONFIG_EXPORTS) {
+    if (option->type == CONFIG_GROUPS)
+        ((struct config_group_names *)field)->count = 0;
+    if (option->type == CONFIG_WINDOWS)
+        *(struct config_windows *)field = (struct config_windows){0};
+    if (option->type == CONFIG_EXPORTS)
         config_export_clear(field);
-    } else if (option->type == CONFIG_NAMES) {
+    if (option->type == CONFIG_NAMES) {
         struct config_names *names = field;
         while (names->count > 0)
             free(names->at[--names->count]);
-    } else if (option->type == CONFIG_TEXT || option->type == CONFIG_STORE) {
+    }
+    if (option->type == CONFIG_TEXT || option->type == CONFIG_STORE) {
         free(*(char **)field);
         *(char **)field = NULL;
     }

@@ -20,6 +20,7 @@
 #include "daemon/registrar.h"
 #include "daemon/reload.h"
 #include "daemon/takeover.h"
+#include "daemon/watchdog.h"
 
 enum {
     DAEMON_EXIT_USAGE = 2,
@@ -35,23 +36,30 @@ enum {
 /* What is NULL or zero was not reached by the start. */
 struct daemon {
     struct config config;
+    /* A standby of several groups: what `config` becomes with each, and when it has, what it was
+     * before; NULL: it is of one group, or of none. */
+    struct config *group_configs;
     int argc; /* the command line; a reload reads it again */
     char **argv;
     struct log log;
     struct clock clock;
     struct lease lease; /* of a shared store; the one there is */
     uv_loop_t loop;
+    struct watchdog watchdog;
     struct privilege privilege;
     struct listen_set sockets;     /* of every program */
     struct listen_set nsm_sockets; /* if the status monitor has a port of its own */
     struct listen_set nfs_sockets; /* if files are served, and not on one of those */
     struct file_set file_sets[FILE_SETS_MAX];
+    struct core_window windows[CONFIG_WINDOW_MAX];
     struct takeover *takeover;
     struct store *store;
     struct store_summary summary;
+    uint64_t loaded_count; /* records, so far */
     struct core *core;
     struct descriptors_shares connections;
     uint32_t files_open_max;     /* of files that are served, */
+    uint32_t files_pipes_max;    /* of pipes that their data goes through, */
     uint32_t files_mirrored_max; /* and beside them, with locks that programs see */
     struct rpc_server *server;
     struct files *files; /* NULL: no --export */
@@ -73,6 +81,9 @@ struct daemon {
     struct control control;    /* the file of the control socket, */
     struct http *control_http; /* and who serves it */
 };
+
+/* The options of one of several groups are in force from here on. */
+void daemon_join_group(struct daemon *daemon, uint32_t index);
 
 /* Logs the sentence and returns the code. */
 int daemon_fail(struct daemon *daemon, int exit_code, const char *sentence);

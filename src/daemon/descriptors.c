@@ -46,6 +46,14 @@ uint32_t descriptors_for_mirror(uint64_t limit, uint64_t needed, uint32_t wanted
     return count < wanted ? (uint32_t)count : wanted;
 }
 
+uint32_t descriptors_for_pipes(uint64_t limit, uint64_t needed, uint32_t wanted)
+{
+    if (limit >= needed)
+        return wanted;
+    uint64_t few = (limit == 0 ? DESCRIPTORS_SPARE : limit) / 64; /* two for each */
+    return few < wanted ? (uint32_t)few : wanted;
+}
+
 uint32_t descriptors_for_files(uint64_t limit, uint64_t needed, uint32_t wanted)
 {
     if (limit >= needed)

@@ -31,6 +31,9 @@ struct descriptors_shares descriptors_divide(uint64_t limit,
 /* How many the files that are served may keep open: as many as wanted where the limit is what was
  * needed for everything, and otherwise a quarter of it. */
 uint32_t descriptors_for_files(uint64_t limit, uint64_t needed, uint32_t wanted);
+/* How many pipes long answers may go through, with two descriptors each: as many as wanted where
+ * the limit is what was needed for everything, and otherwise a thirty-second part of it. */
+uint32_t descriptors_for_pipes(uint64_t limit, uint64_t needed, uint32_t wanted);
 /* How many files may be kept open, twice each, for their locks: half of what the others leave of
  * the limit, because our own calls take from the rest too, and some of it in any case. */
 uint32_t descriptors_for_mirror(uint64_t limit, uint64_t needed, uint32_t wanted);

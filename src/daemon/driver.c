@@ -15,13 +15,12 @@
 #include "base/minmax.h"
 #include "base/units.h"
 #include "daemon/bell.h"
+#include "daemon/recent.h"
 #include "daemon/sd_notify.h"
 #include "rpc/outcall.h"
 
 #include <signal.h>
 #include <stdlib.h>
-
-#define NOT_READY_NS (5 * SECOND_NS) /* a commit this old makes us not ready */
 
 enum {
     TICK_MS = 250,
@@ -43,7 +42,8 @@ struct driver {
     uv_timer_t tick, drain_end;
     uv_timer_t ready;     /* until clients are told */
     uv_timer_t next_turn; /* when the core has a call to make, or work to do */
-    uint64_t stood_ns;    /* standstills that were reported */
+    struct recent recent;
+    uint64_t stood_ns; /* standstills that were reported */
     bool is_draining, is_ended;
     int exit_code;
 };
@@ -257,6 +257,8 @@ static void on_tick(uv_timer_t *timer)
     struct driver *driver = timer->data;
     struct store_failure failure;
     log_tick(driver->parts.log, now_of(driver), wall_of(driver));
+    recent_tick(&driver->recent, now_of(driver), rpc_server_meter(driver->server),
+                &driver->commits.meter.durations);
     if (!commits_tick(&driver->commits, driver->is_draining, &failure))
         fail(driver, &failure);
 }
@@ -275,7 +277,9 @@ static void on_signal(uv_signal_t *handle, int number)
     driver->is_draining = true;
     CHECK(uv_timer_start(&driver->drain_end, on_drain_end, DRAIN_MS, 0) == 0);
     log_say(driver->parts.log, LOG_LEVEL_INFO, wall_of(driver),
-            LOG_MESSAGE("stopping; the next start recovers from the store"));
+            LOG_MESSAGE(driver->parts.keeps_nothing
+                            ? "stopping; memory: keeps nothing, so all locks end with this run"
+                            : "stopping; the next start recovers from the store"));
     (void)sd_notify_stopping("stopping");
     registrar_stop(driver->parts.registrar); /* nobody is sent to a port that closes (10.1) */
     wire_quiesce(driver->parts.wire);
@@ -306,6 +310,18 @@ void driver_order(struct driver *driver, const struct order *order, struct core_
         rpc_server_step(driver->server, &input, ret);
 }
 
+void driver_track(struct driver *driver, const struct tracking *tracking, struct core_answer *ret)
+{
+    struct core_input input = {.kind = CORE_TRACKING,
+                               .now_ns = now_of(driver),
+                               .wall_ns = wall_of(driver),
+                               .tracking = tracking};
+    if (core_is_full(driver->core) || driver->is_draining || driver->is_ended)
+        *ret = (struct core_answer){.tracking.result = TRACKING_LATER};
+    else
+        rpc_server_step(driver->server, &input, ret);
+}
+
 bool driver_is_ready(struct driver *driver, struct text *ret_reason)
 {
     if (driver->is_draining || driver->is_ended) {
@@ -313,13 +329,29 @@ bool driver_is_ready(struct driver *driver, struct text *ret_reason)
         return false;
     }
     uint64_t age_ns = commits_age_ns(&driver->commits);
-    if (age_ns > NOT_READY_NS) {
+    if (age_ns >= ADMIN_STALLED_NS) {
         text_add(ret_reason, "the store has been stalled in a commit for ");
         text_add_u64(ret_reason, age_ns / SECOND_NS);
         text_add(ret_reason, " s; replies wait for it");
         return false;
     }
     return registrar_is_ready(driver->parts.registrar, ret_reason);
+}
+
+void driver_recent(const struct driver *driver, struct admin_recent *ret)
+{
+    recent_get(&driver->recent, now_of(driver), rpc_server_meter(driver->server),
+               &driver->commits.meter.durations, ret);
+}
+
+bool driver_copy(struct driver *driver, struct copy *copy)
+{
+    return !driver->is_draining && !driver->is_ended && worker_copy(driver->commits.worker, copy);
+}
+
+void driver_copy_on(struct driver *driver)
+{
+    worker_copy_on(driver->commits.worker);
 }
 
 const struct commits *driver_commits(const struct driver *driver)

@@ -35,6 +35,7 @@ struct driver_parts {
     struct resolving *resolving;
     struct callout_runner *callout; /* NULL: none */
     struct events *events;          /* for streams; NULL: none */
+    bool keeps_nothing;             /* the store is memory: */
 };
 
 /* NULL: no memory; the store is then still the caller's. */
@@ -48,6 +49,15 @@ bool driver_is_ready(struct driver *driver, struct text *ret_reason);
 
 /* Steps an order of the operator; it is not now, when the open batch is full. */
 void driver_order(struct driver *driver, const struct order *order, struct core_answer *ret);
+
+/* The same of what is said of a tracked client. */
+void driver_track(struct driver *driver, const struct tracking *tracking, struct core_answer *ret);
+
+/* What was done in the last seconds; a window of 0 with --metrics off. */
+void driver_recent(const struct driver *driver, struct admin_recent *ret);
+/* As worker_copy and worker_copy_on; the second while the copy is not over. */
+bool driver_copy(struct driver *driver, struct copy *copy);
+void driver_copy_on(struct driver *driver);
 
 /* The store's side, to be shown. */
 const struct commits *driver_commits(const struct driver *driver);

@@ -229,6 +229,7 @@ static struct file_service *open_service(struct files *files, struct text *ret_w
     struct file_options options = {
         .limits = {.threads = thread_count(),
                    .files_max = files->parts.open_max,
+                   .pipes_max = files->parts.pipes_max,
                    .mirrored_max = config->local_locks == CONFIG_ON ? files->parts.mirrored_max : 0,
                    .calls_max = CALLS_MAX,
                    .bytes_max = BYTES_MAX},

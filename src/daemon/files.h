@@ -12,7 +12,14 @@
 
 #include <uv.h>
 
-enum { FILES_OPEN_MAX = 4096, FILES_CALLS_MAX = 8192, FILES_MIRRORED_MAX = 65536 };
+enum {
+    FILES_OPEN_MAX = 4096,
+    FILES_CALLS_MAX = 8192,
+    FILES_MIRRORED_MAX = 65536,
+    /* A user's pipes may have 16,384 pages in all (pipe-user-pages-soft) before those of programs
+     * without privileges are cut: these are three quarters of that. */
+    FILES_PIPES_MAX = 48,
+};
 
 struct files;
 
@@ -26,7 +33,8 @@ struct files_parts {
     uint64_t epoch; /* of this start */
     struct core *core;
     uint32_t open_max;              /* files that are kept open, */
-    uint32_t mirrored_max;          /* and those with locks, beside them */
+    uint32_t mirrored_max;          /* and those with locks, beside them; */
+    uint32_t pipes_max;             /* and pipes */
     void (*on_news)(void *context); /* names of files that were asked for may be known */
     void *context;
 };

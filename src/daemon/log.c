@@ -1,7 +1,7 @@
 /*
  * log.c -- the only place that formats a log line; see log.h.
  *
- *   text:  2026-11-15T20:10:57.123Z info  message key=value key="value"
+ *   text:  2026-11-15T20:10:57.123Z info    message key=value key="value"
  *   json:  {"time":"2026-11-15T20:10:57.123Z","level":"info","message":"...","key":"value"}
  *
  * Always true:
@@ -35,6 +35,8 @@ enum {
     MESSAGE_MAX = 1024, /* bytes of a message that are shown */
     VALUE_MAX = 256,    /* bytes of any other value */
     TIME_MAX = 40,
+    PART_MAX = 48, /* two numbers and a word */
+    LEVEL_WIDTH = 7,
 };
 
 _Static_assert(LOG_LINE_MAX <= PIPE_BUF, "a pipe that polls writable takes a whole line");
@@ -123,17 +125,19 @@ static void add_field_json(struct writer *line, const struct log_field *field, u
 }
 
 /* A field that does not fit is left out: without it the line is still right. */
-static uint32_t build_json(enum log_level level, uint64_t wall_ns, const struct log_field *fields,
-                           size_t count, char *buffer)
+static uint32_t build_json(const struct log *log, enum log_level level, uint64_t wall_ns,
+                           const struct log_field *fields, size_t count, char *buffer)
 {
     static const char end[] = "}\n";
     struct writer line = writer_into(buffer, LOG_LINE_MAX + 2 - sizeof end);
     writer_object(&line, NULL);
     writer_time(&line, "time", wall_ns);
     writer_text(&line, "level", level_names[level]);
-    for (size_t i = 0; i < count; i++) {
+    const struct log_field group = LOG_TEXT("group", log->group != NULL ? log->group : "");
+    for (size_t i = 0; i < count + (log->group != NULL); i++) {
         struct writer before = line;
-        add_field_json(&line, &fields[i], i == 0 ? MESSAGE_MAX / 2 : VALUE_MAX);
+        add_field_json(&line, i < count ? &fields[i] : &group,
+                       i == 0 ? MESSAGE_MAX / 2 : VALUE_MAX);
         if (line.has_failed)
             line = before;
     }
@@ -142,19 +146,21 @@ static uint32_t build_json(enum log_level level, uint64_t wall_ns, const struct 
     return (uint32_t)line.len;
 }
 
-static uint32_t build_text(enum log_level level, uint64_t wall_ns, const struct log_field *fields,
-                           size_t count, char *buffer)
+static uint32_t build_text(const struct log *log, enum log_level level, uint64_t wall_ns,
+                           const struct log_field *fields, size_t count, char *buffer)
 {
     struct text text;
     text_init(&text, buffer, LOG_LINE_MAX);
     add_time(&text, wall_ns);
     text_add_char(&text, ' ');
     text_add(&text, level_names[level]);
-    text_add(&text, level == LOG_LEVEL_INFO ? "  " : " ");
+    for (size_t at = strlen(level_names[level]); at <= LEVEL_WIDTH; at++)
+        text_add_char(&text, ' ');
     add_message(&text, fields[0].text);
-    for (size_t i = 1; i < count; i++) {
+    const struct log_field group = LOG_TEXT("group", log->group != NULL ? log->group : "");
+    for (size_t i = 1; i < count + (log->group != NULL); i++) {
         uint32_t before = text.len;
-        add_field_text(&text, &fields[i]);
+        add_field_text(&text, i < count ? &fields[i] : &group);
         /* Full means that something may be missing: without the field the line is still right. */
         if (text.len == text.max) {
             text.len = before;
@@ -170,8 +176,8 @@ static uint32_t build_text(enum log_level level, uint64_t wall_ns, const struct 
 static uint32_t build_line(const struct log *log, enum log_level level, uint64_t wall_ns,
                            const struct log_field *fields, size_t count, char *buffer)
 {
-    return log->format == LOG_FORMAT_JSON ? build_json(level, wall_ns, fields, count, buffer)
-                                          : build_text(level, wall_ns, fields, count, buffer);
+    return log->format == LOG_FORMAT_JSON ? build_json(log, level, wall_ns, fields, count, buffer)
+                                          : build_text(log, level, wall_ns, fields, count, buffer);
 }
 
 static bool write_line(const struct log *log, const char *line, uint32_t len)
@@ -263,6 +269,18 @@ static struct log_field file_field(const struct log *log, const struct event *ev
     return (struct log_field)LOG_TEXT("file", buffer);
 }
 
+/* "7 of 12" */
+static struct log_field part_field(const char *key, const struct event *event,
+                                   char buffer[static PART_MAX])
+{
+    struct text words;
+    text_init(&words, buffer, PART_MAX);
+    text_add_u64(&words, event->value);
+    text_add(&words, " of ");
+    text_add_u64(&words, event->total);
+    return (struct log_field)LOG_TEXT(key, buffer);
+}
+
 void log_event(struct log *log, const struct event *event, uint64_t now_ns, uint64_t wall_ns)
 {
     CHECK(event->kind < EVENT_KIND_END);
@@ -270,7 +288,7 @@ void log_event(struct log *log, const struct event *event, uint64_t now_ns, uint
     if (row->level > log->level || !count_event(log, event->kind, 1, now_ns, wall_ns))
         return;
     struct log_field fields[6] = {LOG_MESSAGE(row->sentence)};
-    char file[2 * EVENT_FH_MAX + 1];
+    char file[2 * EVENT_FH_MAX + 1], part[PART_MAX];
     size_t count = 1;
     if (event->from.family != 0)
         fields[count++] = (struct log_field)LOG_ADDRESS("from", &event->from);
@@ -281,7 +299,9 @@ void log_event(struct log *log, const struct event *event, uint64_t now_ns, uint
         if (is_cut)
             fields[count++] = (struct log_field)LOG_NUMBER("cut_from_bytes", event->name_len);
     }
-    if (row->value_key != NULL)
+    if (row->value_key != NULL && event->total > 0)
+        fields[count++] = part_field(row->value_key, event, part);
+    else if (row->value_key != NULL)
         fields[count++] = (struct log_field)LOG_NUMBER(row->value_key, event->value);
     if (event->fh_len > 0)
         fields[count++] = file_field(log, event, file);

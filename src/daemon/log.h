@@ -62,7 +62,8 @@ typedef bool (*log_path_fn)(void *context, struct bytes fh, struct bytes *ret);
 struct log {
     enum log_level level;
     enum log_format format;
-    bool is_monitor; /* events are told in the words of that role */
+    bool is_monitor;   /* events are told in the words of that role */
+    const char *group; /* the last field of every line; NULL: none. Borrowed */
     int fd;
     uint64_t lines_lost; /* since a line was written last */
     log_path_fn path;    /* NULL: files are named by their handles */

@@ -69,6 +69,11 @@
         NULL, "locks")                                                                             \
     ROW(EVENT_GRACE_SETTLED, INFO,                                                                 \
         "grace period ended: every stored lock was reclaimed or released", NULL, NULL)             \
+    ROW(EVENT_CLIENT_RECLAIMED, INFO, "a client finished reclaiming its locks", "name",            \
+        "reclaimed")                                                                               \
+    ROW(EVENT_CLIENT_LOST, WARNING,                                                                \
+        "a client did not reclaim all of its locks in time; released the others", "name",          \
+        "reclaimed")                                                                               \
     ROW(EVENT_RECLAIM_DENIED, WARNING,                                                             \
         "refused a reclaim: no stored lock matches it, or another client reclaimed those bytes; "  \
         "see --trust-reclaim",                                                                     \
@@ -159,7 +164,9 @@
     ROW(EVENT_REGISTERED, DEBUG, "a client registered with SM_MON", "name", NULL)                  \
     ROW(EVENT_CLIENT_ADDED, DEBUG, "new lock client", "name", "client")                            \
     ROW(EVENT_BLOCKED, DEBUG, "a request is waiting for a lock", "name", "client")                 \
-    ROW(EVENT_GRANTED, DEBUG, "a waiting request got its lock", "name", "client")
+    ROW(EVENT_GRANTED, DEBUG, "a waiting request got its lock", "name", "client")                  \
+    ROW(EVENT_TRACKED_EXPIRED, DEBUG,                                                              \
+        "the time of a tracked client has run out; its protocol cleans up", "name", "client")
 
 #define AS_ROW(event_kind, event_level, event_sentence, name, value)                               \
     [event_kind] = {LOG_LEVEL_##event_level, (event_sentence), (name), (value)},

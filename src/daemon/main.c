@@ -9,9 +9,12 @@
  */
 #include "admin/events.h"
 #include "admin/http.h"
+#include "admin/samples.h"
 #include "base/check.h"
 #include "daemon/callout_keeper.h"
+#include "daemon/config_manual.h"
 #include "daemon/config_print.h"
+#include "daemon/groups_command.h"
 #include "daemon/lock_keeper.h"
 #include "daemon/monitor.h"
 #include "daemon/start_net.h"
@@ -19,8 +22,10 @@
 #include "daemon/start_store.h"
 #include "daemon/store_command.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static void on_abort(int number)
@@ -82,8 +87,11 @@ static int run(struct daemon *daemon)
 {
     const step_fn *step = daemon->config.standby ? standby_start : active_start;
     int exit_code = 0;
-    while (exit_code == 0 && *step != NULL)
+    watchdog_start(&daemon->watchdog, &daemon->loop);
+    while (exit_code == 0 && *step != NULL) {
         exit_code = (*step++)(daemon);
+        watchdog_feed(&daemon->watchdog); /* a standby that takes over was ready long ago */
+    }
     if (exit_code == 0)
         return start_serve_run(daemon);
     if (daemon->driver != NULL)
@@ -113,6 +121,14 @@ static void free_files(struct files *files, int exit_code)
     (void)alarm(0);
 }
 
+static void free_options(struct daemon *daemon)
+{
+    for (uint32_t i = 0; daemon->group_configs != NULL && i < daemon->config.group_names.count; i++)
+        config_done(&daemon->group_configs[i]);
+    free(daemon->group_configs);
+    config_done(&daemon->config);
+}
+
 static void clean_up(struct daemon *daemon, int exit_code)
 {
     control_close(&daemon->control); /* before its socket is closed */
@@ -123,6 +139,7 @@ static void clean_up(struct daemon *daemon, int exit_code)
     http_free(daemon->http);
     http_free(daemon->control_http);
     events_free(daemon->hooks.admin.events);
+    samples_free(daemon->hooks.admin.samples);
     if (daemon->store != NULL)
         store_close(daemon->store);
     takeover_close(daemon->takeover);
@@ -130,6 +147,7 @@ static void clean_up(struct daemon *daemon, int exit_code)
     monitor_close(daemon->monitor);
     callout_runner_close(daemon->callout);
     files_close(daemon->files);
+    watchdog_close(&daemon->watchdog);
     if (daemon->driver == NULL && daemon->wire != NULL)
         wire_close(daemon->wire);
     (void)uv_run(&daemon->loop, UV_RUN_DEFAULT); /* until libuv has closed every handle */
@@ -151,38 +169,76 @@ static void clean_up(struct daemon *daemon, int exit_code)
     core_free(daemon->core);
     takeover_free(daemon->takeover);
     (void)uv_loop_close(&daemon->loop);
-    config_done(&daemon->config);
+    free_options(daemon);
 }
 
-static int read_options(int argc, char **argv, struct config *ret, bool *ret_done)
+/* Of a standby that does not know yet which of its groups it will serve. 0, or the exit code. */
+static int read_groups(struct daemon *daemon)
+{
+    const struct config_group_names *names = &daemon->config.group_names;
+    char buffer[1024] = "out of memory";
+    struct text why;
+    if (names->count < 2)
+        return 0;
+    daemon->group_configs = calloc(names->count, sizeof *daemon->group_configs);
+    int result = daemon->group_configs == NULL ? -ENOMEM : 0;
+    for (uint32_t i = 0; i < names->count && result == 0; i++) {
+        text_init(&why, buffer, sizeof buffer);
+        result = config_read_group(daemon->argc, daemon->argv, names->at[i],
+                                   &daemon->group_configs[i], &why);
+    }
+    if (result == 0)
+        return 0;
+    (void)fprintf(stderr, "holdfastd: %s\n", buffer);
+    return DAEMON_EXIT_USAGE;
+}
+
+/* True: the options asked for a text, and it was printed. --check-config comes later, when the
+ * sections of all groups have been read. */
+static bool print_text(const struct config *config)
+{
+    if (config->show_help)
+        config_print_help(stdout);
+    else if (config->show_manual)
+        config_manual_server(stdout);
+    else if (config->show_manual_conf)
+        config_manual_file(stdout);
+    else if (config->show_version)
+        (void)printf("holdfast %s\n", HOLDFAST_VERSION);
+    else
+        return false;
+    return true;
+}
+
+/* 0, or the exit code. *ret_done: there is nothing to serve, and no option left to be freed. */
+static int read_options(struct daemon *daemon, bool *ret_done)
 {
     char buffer[1024];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
     *ret_done = true;
-    if (config_read(argc, argv, ret, &why) != 0) {
+    if (config_read(daemon->argc, daemon->argv, &daemon->config, &why) != 0) {
         (void)fprintf(stderr, "holdfastd: %s\n", buffer);
         return DAEMON_EXIT_USAGE;
     }
-    if (ret->show_help)
-        config_print_help(stdout);
-    else if (ret->show_manual)
-        config_print_manual(stdout);
-    else if (ret->show_version)
-        (void)printf("holdfast %s\n", HOLDFAST_VERSION);
-    else if (ret->check_only)
-        config_print_effective(ret, stdout);
-    else
-        *ret_done = false;
+    bool is_printed = print_text(&daemon->config);
+    int exit_code = is_printed ? 0 : read_groups(daemon);
+    if (!is_printed && exit_code == 0 && daemon->config.check_only) {
+        config_print_effective(&daemon->config, stdout);
+        is_printed = true;
+    }
+    *ret_done = is_printed || exit_code != 0;
     if (*ret_done)
-        config_done(ret);
-    return 0;
+        free_options(daemon);
+    return exit_code;
 }
 
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "store") == 0)
         return store_command_run(argc - 1, argv + 1);
+    if (argc > 1 && strcmp(argv[1], "groups") == 0)
+        return groups_command_run(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], CALLOUT_KEEPER_VERB) == 0)
         return callout_keeper_run(argc - 1, argv + 1);
     if (argc > 1 && strcmp(argv[1], LOCK_KEEPER_VERB) == 0)
@@ -190,11 +246,13 @@ int main(int argc, char **argv)
     struct daemon daemon = {.argc = argc, .argv = argv};
     set_signals();
     bool is_done;
-    int exit_code = read_options(argc, argv, &daemon.config, &is_done);
+    int exit_code = read_options(&daemon, &is_done);
     if (is_done)
         return exit_code;
     log_init(&daemon.log, daemon.config.log_level, daemon.config.log_format, STDERR_FILENO);
     daemon.log.is_monitor = daemon.config.role == CONFIG_MONITOR;
+    if (daemon.group_configs == NULL)
+        daemon_join_group(&daemon, 0); /* it is the only one */
     admin_hooks_init(&daemon.hooks, &daemon.config, &daemon.log, &daemon.clock);
     CHECK(uv_loop_init(&daemon.loop) == 0);
     exit_code = run(&daemon);

@@ -68,6 +68,24 @@ int privilege_resolve(const char *user, struct privilege *ret, struct text *ret_
     return 0;
 }
 
+int privilege_resolve_group(const char *group, struct privilege *privilege, struct text *ret_why)
+{
+    if (group == NULL)
+        return 0;
+    const struct group *entry = getgrnam(group);
+    char *end;
+    errno = 0;
+    unsigned long number = strtoul(group, &end, 10);
+    bool is_number =
+        group[0] >= '0' && group[0] <= '9' && *end == '\0' && errno == 0 && number < (gid_t)-1;
+    if (entry == NULL && !is_number)
+        return fail(ret_why, "--tracker-group ", group,
+                    "no such group on this machine; create it or name another", ENOENT);
+    privilege->has_group = true;
+    privilege->group = entry != NULL ? entry->gr_gid : (gid_t)number;
+    return 0;
+}
+
 /* Regular files with one name only; anything else in a store directory is not the store's. */
 static int give_files(const struct privilege *privilege, DIR *list)
 {
@@ -149,7 +167,8 @@ int privilege_drop(const struct privilege *privilege, struct text *ret_why)
     if (!privilege->is_needed)
         return 0;
     /* Groups first: without root they can no longer be changed. */
-    if (setgroups(1, &privilege->gid) != 0)
+    const gid_t groups[] = {privilege->gid, privilege->group};
+    if (setgroups(privilege->has_group ? 2 : 1, groups) != 0)
         return fail(ret_why, "cannot drop privileges in ", "setgroups", NULL, errno);
     if (setresgid(privilege->gid, privilege->gid, privilege->gid) != 0)
         return fail(ret_why, "cannot drop privileges in ", "setresgid", NULL, errno);

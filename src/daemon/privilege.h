@@ -16,6 +16,8 @@ struct privilege {
     bool is_needed; /* false: there is nothing to drop */
     uid_t uid;
     gid_t gid;
+    bool has_group; /* --tracker-group: kept as a second group, so that the socket can be its */
+    gid_t group;
 };
 
 /*
@@ -24,6 +26,10 @@ struct privilege {
  */
 __attribute__((warn_unused_result)) int privilege_resolve(const char *user, struct privilege *ret,
                                                           struct text *ret_why);
+
+/* The same of --tracker-group, a name or a number; after the user. NULL: there is none. */
+__attribute__((warn_unused_result)) int
+privilege_resolve_group(const char *group, struct privilege *privilege, struct text *ret_why);
 
 /*
  * Makes the directory the user's: creates it with mode 0700 if it is missing (not its parents), and

@@ -29,6 +29,7 @@ struct reload {
 
     /* Of the reading in progress; the thread's until it is over. */
     uv_work_t work;
+    char group[STORE_GROUP_NAME_MAX + 1]; /* that is served; a copy: the options are the loop's */
     struct config fresh;
     struct export_table *exports; /* NULL: refused, or none are served */
     bool is_good;                 /* `fresh` is there, and `exports` if it must be */
@@ -48,8 +49,9 @@ static void read_all(uv_work_t *work)
     struct reload *reload = work->data;
     struct text why;
     text_init(&why, reload->report.why, sizeof reload->report.why);
-    reload->has_fresh =
-        config_read(reload->parts.argc, reload->parts.argv, &reload->fresh, &why) == 0;
+    reload->has_fresh = config_read_group(reload->parts.argc, reload->parts.argv,
+                                          reload->group[0] != '\0' ? reload->group : NULL,
+                                          &reload->fresh, &why) == 0;
     reload->is_good = reload->has_fresh;
     if (!reload->has_fresh || reload->files == NULL)
         return;
@@ -152,6 +154,7 @@ static void begin(struct reload *reload)
     reload->is_reading = true;
     reload->is_good = false;
     reload->begun++;
+    memcpy(reload->group, reload->parts.config->group, sizeof reload->group);
     reload_report_begin(&reload->report);
     reload->work.data = reload;
     CHECK(uv_queue_work(reload->parts.loop, &reload->work, read_all, on_read) == 0);

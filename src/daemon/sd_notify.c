@@ -1,8 +1,8 @@
 /*
  * sd_notify.c -- sd_notify(3) without the library; see sd_notify.h.
  *
- * One datagram on a socket made for it: it is sent twice in the life of a process. It never waits:
- * a service manager that does not read must not stop the server.
+ * One datagram on a socket made for it: it is sent rarely. It never waits: a service manager that
+ * does not read must not stop the server.
  */
 #include "daemon/sd_notify.h"
 
@@ -65,6 +65,11 @@ static int tell(const char *assignment, const char *status)
 int sd_notify_started(const char *status)
 {
     return tell("READY=1", status);
+}
+
+int sd_notify_alive(void)
+{
+    return tell("WATCHDOG=1", NULL);
 }
 
 int sd_notify_stopping(const char *status)

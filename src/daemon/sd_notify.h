@@ -1,5 +1,5 @@
 /*
- * sd_notify.h -- tells the service manager that the server is ready or stopping.
+ * sd_notify.h -- tells the service manager that the server is ready, alive or stopping.
  *
  * The protocol of sd_notify(3): one datagram of VARIABLE=value lines to the unix socket that
  * $NOTIFY_SOCKET names, a path or, after '@', an abstract name. Nobody asked when it is not set.
@@ -13,5 +13,8 @@
  */
 int sd_notify_started(const char *status);
 int sd_notify_stopping(const char *status);
+
+/* For the watchdog (watchdog.h). Results as above. */
+int sd_notify_alive(void);
 
 #endif

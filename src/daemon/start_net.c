@@ -5,6 +5,7 @@
 
 #include "admin/events.h"
 #include "admin/http.h"
+#include "admin/samples.h"
 #include "daemon/start_serve.h"
 #include "proto/mount.h"
 #include "proto/nfs.h"
@@ -38,17 +39,22 @@ int start_net_user(struct daemon *daemon)
     struct text why;
     text_init(&why, buffer, sizeof buffer);
     int err = privilege_resolve(daemon->config.user, &daemon->privilege, &why);
+    if (err == 0)
+        err = privilege_resolve_group(daemon->config.tracker_group, &daemon->privilege, &why);
     return err == 0 ? 0 : daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
 }
 
 int start_net_files(struct daemon *daemon)
 {
+    uint32_t group_count = daemon->config.group_names.count;
     char buffer[512];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
-    if (!files_is_wanted(&daemon->config) || files_is_possible(&daemon->config, &why))
-        return 0;
-    return daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
+    bool is_good = !files_is_wanted(&daemon->config) || files_is_possible(&daemon->config, &why);
+    for (uint32_t i = 0; is_good && daemon->group_configs != NULL && i < group_count; i++)
+        is_good = !files_is_wanted(&daemon->group_configs[i]) ||
+                  files_is_possible(&daemon->group_configs[i], &why);
+    return is_good ? 0 : daemon_fail(daemon, DAEMON_EXIT_USAGE, buffer);
 }
 
 int start_net_directory(struct daemon *daemon)
@@ -61,7 +67,8 @@ int start_net_directory(struct daemon *daemon)
 int start_net_http(struct daemon *daemon)
 {
     daemon->hooks.admin.events = events_new(&daemon->loop, &daemon->hooks.admin, daemon_seed());
-    if (daemon->hooks.admin.events == NULL)
+    daemon->hooks.admin.samples = samples_new(&daemon->loop, &daemon->hooks.admin);
+    if (daemon->hooks.admin.events == NULL || daemon->hooks.admin.samples == NULL)
         return daemon_fail(daemon, DAEMON_EXIT_USAGE, "out of memory");
     const struct config_endpoint *at = &daemon->config.http;
     if (!at->is_on)
@@ -88,14 +95,17 @@ int start_net_ports(struct daemon *daemon)
     const struct descriptors_shares wanted = {config->connections_max, DAEMON_CALLS_MAX};
     bool has_files = files_is_wanted(config);
     uint64_t files = has_files ? FILES_OPEN_MAX : 0;
-    uint64_t needed = (uint64_t)wanted.callers + DESCRIPTORS_SPARE + files;
+    uint64_t pipes = has_files ? FILES_PIPES_MAX : 0;
+    uint64_t needed = (uint64_t)wanted.callers + DESCRIPTORS_SPARE + files + 2 * pipes;
     bool has_mirror = has_files && config->local_locks == CONFIG_ON;
     uint64_t limit =
         descriptors_reserve(needed + wanted.calls + (has_mirror ? 4 * FILES_MIRRORED_MAX : 0));
     daemon->files_open_max = descriptors_for_files(limit, needed, (uint32_t)files);
+    daemon->files_pipes_max = descriptors_for_pipes(limit, needed, (uint32_t)pipes);
     daemon->files_mirrored_max =
         has_mirror ? descriptors_for_mirror(limit, needed, FILES_MIRRORED_MAX) : 0;
-    uint64_t of_files = daemon->files_open_max + 2 * (uint64_t)daemon->files_mirrored_max;
+    uint64_t of_files = daemon->files_open_max + 2 * (uint64_t)daemon->files_mirrored_max +
+                        2 * (uint64_t)daemon->files_pipes_max;
     daemon->connections =
         descriptors_divide(limit <= of_files ? limit / 2 : limit - of_files, &wanted);
     if (limit > 0 && limit < needed)
@@ -131,8 +141,8 @@ int start_net_privileges(struct daemon *daemon)
         privilege_hand_over(privilege, CONFIG_RUN_DIRECTORY, &why) != 0)
         text_init(&why, buffer, sizeof buffer); /* start_net_control says what is missing */
     /* A standby has made its socket already, as root; who we become must be able to use it. */
-    int error =
-        privilege->is_needed ? control_give(&daemon->control, privilege->uid, privilege->gid) : 0;
+    gid_t group = privilege->has_group ? privilege->group : privilege->gid;
+    int error = privilege->is_needed ? control_give(&daemon->control, privilege->uid, group) : 0;
     if (error != 0)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("the control socket stays owned by root: only root can use it"),
@@ -148,6 +158,22 @@ static void say(void *context, const char *sentence)
     log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock), LOG_MESSAGE(sentence));
 }
 
+/* The control socket is there: who may use it beside us? */
+static void let_group_in(struct daemon *daemon)
+{
+    const struct privilege *privilege = &daemon->privilege;
+    if (!privilege->has_group)
+        return;
+    daemon->hooks.admin.has_tracker_group = true;
+    daemon->hooks.admin.tracker_group = privilege->group;
+    if (!control_is_reachable(&daemon->control, privilege->group))
+        log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("members of --tracker-group cannot reach the control socket: its "
+                            "directory does not let them in; choose another with --control, or "
+                            "let the group search it (chgrp, chmod g+x)"),
+                LOG_TEXT("control", daemon->config.control));
+}
+
 int start_net_control(struct daemon *daemon)
 {
     const struct control_words words = {.say = say, .context = daemon};
@@ -155,7 +181,9 @@ int start_net_control(struct daemon *daemon)
     struct text why;
     text_init(&why, buffer, sizeof buffer);
     int exit_code;
-    if (control_open(daemon->config.control, &words, &daemon->control, &exit_code, &why)) {
+    gid_t group = daemon->privilege.has_group ? daemon->privilege.group : CONTROL_NO_GROUP;
+    if (control_open(daemon->config.control, group, &words, &daemon->control, &exit_code, &why)) {
+        let_group_in(daemon);
         daemon->control_http =
             http_new_control(&daemon->loop, daemon->control.fd, &daemon->hooks.admin);
         return daemon->control_http == NULL

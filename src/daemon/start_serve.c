@@ -42,6 +42,7 @@ int start_serve_files(struct daemon *daemon)
                                 .core = daemon->core,
                                 .epoch = status.epoch,
                                 .open_max = daemon->files_open_max,
+                                .pipes_max = daemon->files_pipes_max,
                                 .mirrored_max = daemon->files_mirrored_max,
                                 .on_news = wake_readers,
                                 .context = daemon};
@@ -118,12 +119,14 @@ int start_serve_driver(struct daemon *daemon)
         .resolving = daemon->resolving,
         .callout = daemon->callout,
         .events = daemon->hooks.admin.events,
+        .keeps_nothing = store_url_keeps_nothing(daemon->config.store),
     };
     daemon->driver = driver_new(&parts);
     if (daemon->driver == NULL)
         return daemon_fail(daemon, DAEMON_EXIT_STORE, "out of memory");
     daemon->store = NULL; /* the driver's from here on */
     daemon->hooks.driver = daemon->driver;
+    store_url_identify(daemon->config.store, daemon->hooks.store_id, sizeof daemon->hooks.store_id);
     daemon->hooks.registrar = daemon->registrar;
     daemon->hooks.admin.core = daemon->core;
     daemon->hooks.admin.meter = rpc_server_meter(daemon->server);
@@ -135,6 +138,21 @@ int start_serve_driver(struct daemon *daemon)
                              "(TasksMax=, ulimit -u)");
 }
 
+/* Where we are, for those who look. */
+static void show_places(struct daemon *daemon)
+{
+    struct admin_hooks *hooks = &daemon->hooks;
+    struct text page;
+    hooks->wire = daemon->wire;
+    hooks->client = daemon->client;
+    hooks->places.port = daemon->sockets.port;
+    hooks->places.nsm_port = daemon->nsm_sockets.port;
+    hooks->places.nfs_port = daemon->files != NULL ? start_net_files_at(daemon)->port : 0;
+    text_init(&page, hooks->places.page, sizeof hooks->places.page);
+    if (daemon->http != NULL)
+        http_add_url(daemon->http, &page);
+}
+
 int start_serve_listen(struct daemon *daemon)
 {
     const struct listen_set *files_at = daemon->files != NULL ? start_net_files_at(daemon) : NULL;
@@ -143,8 +161,10 @@ int start_serve_listen(struct daemon *daemon)
         err = wire_listen(daemon->wire, &daemon->nsm_sockets, files_at == &daemon->nsm_sockets);
     if (err == 0)
         err = wire_listen(daemon->wire, &daemon->nfs_sockets, true);
-    if (err == 0)
+    if (err == 0) {
+        show_places(daemon);
         return 0;
+    }
     log_say(&daemon->log, LOG_LEVEL_ERROR, clock_wall_ns(&daemon->clock),
             LOG_MESSAGE("cannot listen; another process may have taken the port"),
             LOG_NUMBER("port", daemon->sockets.port), LOG_TEXT("cause", uv_strerror(err)));
@@ -165,20 +185,58 @@ static void add_summary(const struct daemon *daemon, const struct core_status *s
     text_add(line, " (state ");
     text_add_u64(line, status->state);
     text_add(line, ", ");
-    text_add_count(line, (uint64_t)status->registrants + status->clients);
+    text_add_plural(line, (uint64_t)status->registrants + status->clients,
+                    is_monitor ? "host" : "client");
     if (is_monitor) {
-        text_add(line, status->registrants == 1 ? " host)" : " hosts)");
+        text_add_char(line, ')');
         return;
     }
-    text_add(line, " clients, ");
-    text_add_count(line, status->locks);
-    text_add(line, " locks, grace ");
+    text_add(line, ", ");
+    text_add_plural(line, status->locks, "lock");
+    text_add(line, ", grace ");
     text_add_u64(line, (status->grace.remaining_ns + SECOND_NS - 1) / SECOND_NS);
     text_add(line, " s)");
 }
 
-/* One line that scripts wait for, on standard output; the log has it too, and is complete when that
- * line comes. */
+/* One line that scripts wait for, on standard output; JSON if the log is, because both may be read
+ * by one reader. */
+static void print_ready(struct daemon *daemon, const char *line)
+{
+    char buffer[300];
+    (void)snprintf(buffer, sizeof buffer, "holdfast: %s", line);
+    if (daemon->log.format == LOG_FORMAT_TEXT) {
+        (void)printf("%s\n", buffer);
+        (void)fflush(stdout);
+        return;
+    }
+    struct log output;
+    log_init(&output, LOG_LEVEL_INFO, LOG_FORMAT_JSON, STDOUT_FILENO);
+    log_say(&output, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock), LOG_MESSAGE(buffer),
+            LOG_NUMBER("port", daemon->sockets.port));
+}
+
+/* The log is complete when the line of readiness comes, which is not in it: both may be read by
+ * one reader. */
+static void log_service(struct daemon *daemon, const struct core_status *status)
+{
+    bool is_monitor = daemon->config.role == CONFIG_MONITOR;
+    char store[256];
+    store_show_url(daemon->config.store, store, sizeof store);
+    const struct log_field fields[] = {
+        LOG_MESSAGE(is_monitor ? "watching hosts" : "serving locks"),
+        LOG_NUMBER("port", daemon->sockets.port),
+        LOG_TEXT("store", store),
+        LOG_NUMBER("epoch", status->epoch),
+        LOG_NUMBER("state", status->state),
+        LOG_NUMBER(is_monitor ? "hosts" : "clients",
+                   (uint64_t)status->registrants + status->clients),
+        LOG_NUMBER("locks", status->locks), /* these two not of a monitor */
+        LOG_NUMBER("grace_seconds", (status->grace.remaining_ns + SECOND_NS - 1) / SECOND_NS),
+    };
+    log_fields(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock), fields,
+               sizeof fields / sizeof fields[0] - (is_monitor ? 2 : 0));
+}
+
 static void announce(struct daemon *daemon)
 {
     struct core_status status;
@@ -187,10 +245,7 @@ static void announce(struct daemon *daemon)
     struct text line;
     text_init(&line, buffer, sizeof buffer);
     add_summary(daemon, &status, &line);
-    char store[256];
-    store_show_url(daemon->config.store, store, sizeof store);
-    log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock), LOG_MESSAGE(buffer),
-            LOG_TEXT("store", store), LOG_NUMBER("epoch", status.epoch));
+    log_service(daemon, &status);
     if (daemon->nsm_sockets.port != 0)
         log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("the status monitor has its own port"),
@@ -198,21 +253,15 @@ static void announce(struct daemon *daemon)
     if (daemon->files != NULL)
         log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("serving files"), LOG_NUMBER("port", start_net_files_at(daemon)->port));
-    char page[128];
-    struct text url;
-    text_init(&url, page, sizeof page);
-    if (daemon->http != NULL) {
-        http_add_url(daemon->http, &url);
+    if (daemon->http != NULL)
         log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("serving HTTP"), LOG_NUMBER("port", http_port(daemon->http)),
-                LOG_TEXT("page", page));
-    }
+                LOG_TEXT("page", daemon->hooks.places.page));
     if (status.incomplete)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("the store may have lost records: raised the state number past the "
                             "clock, so clients will see a restart"));
-    (void)printf("holdfast: %s\n", buffer);
-    (void)fflush(stdout);
+    print_ready(daemon, buffer);
     int err = sd_notify_started(buffer);
     if (err != 0)
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),

@@ -11,6 +11,7 @@
 #include "proto/nsm.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 enum {
     OUTBOX_MAX = 16384,    /* answers that may wait for one commit */
@@ -21,6 +22,7 @@ enum {
     OUTBOX_OF_MONITOR = 4096,
     MESSAGES_BURST = 2000, /* over UDP, per address (R-SEC-6) */
     MESSAGES_PER_SECOND = 1000,
+    RECORDS_PER_FEED = 4096, /* some milliseconds of loading */
 };
 
 /* Those of files last: without --export they are not served. */
@@ -28,14 +30,34 @@ static const struct program *const programs[] = {&nlm_program, &nsm_program, &nf
                                                  &mount_program};
 enum { PROGRAM_COUNT = sizeof programs / sizeof programs[0], LOCK_PROGRAM_COUNT = 2 };
 
+/* Where clients find us, for those who list groups. */
+static void write_address(const struct config *config, char *buffer, uint32_t size)
+{
+    struct text text;
+    text_init(&text, buffer, size);
+    for (uint32_t i = 0; i < config->listen.count; i++) {
+        text_add(&text, i > 0 ? ", " : "");
+        text_add_address(&text, &config->listen.at[i]);
+    }
+    if (config->listen.count == 0)
+        text_add(&text, "all addresses");
+}
+
 int start_store_open(struct daemon *daemon)
 {
     const struct config *config = &daemon->config;
+    char addresses[STORE_GROUPS_MAX][256];
     struct store_options options = {.sync_process = config->sync == CONFIG_SYNC_PROCESS,
                                     .is_server = true,
                                     .is_standby = config->standby,
                                     .timeout_ns = config->store_timeout_s * SECOND_NS};
     struct store_failure failure;
+    options.group_count = config_group_list(&config->group_names, options.groups);
+    for (uint32_t i = 0; i == 0 || i < options.group_count; i++) {
+        write_address(daemon->group_configs != NULL ? &daemon->group_configs[i] : config,
+                      addresses[i], sizeof addresses[i]);
+        options.addresses[i] = addresses[i];
+    }
     daemon->lease.is_shared = store_url_is_shared(config->store);
     daemon->takeover = takeover_new(&daemon->loop, &daemon->log, &daemon->clock, &daemon->lease);
     daemon->hooks.takeover = daemon->takeover;
@@ -45,6 +67,8 @@ int start_store_open(struct daemon *daemon)
                         ? takeover_open(daemon->takeover, config->store, &options, &failure)
                         : store_open(config->store, &options, &failure);
     if (daemon->store != NULL) {
+        store_summarize(daemon->store, &daemon->summary);
+        daemon_join_group(daemon, daemon->summary.group);
         daemon->lease.raised_ns = store_checked_ns(daemon->store);
         lease_renew(&daemon->lease, daemon->lease.raised_ns);
         return 0;
@@ -60,6 +84,8 @@ int start_store_take_over(struct daemon *daemon)
         log_say(&daemon->log, LOG_LEVEL_INFO, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE("this server is now active"));
     const char *hook = daemon->config.takeover_hook;
+    if (hook != NULL && daemon->log.group != NULL)
+        CHECK(setenv("HOLDFAST_GROUP", daemon->log.group, 1) == 0);
     struct store_failure failure;
     int result =
         hook == NULL ? 0 : takeover_run_hook(daemon->takeover, daemon->store, hook, &failure);
@@ -71,6 +97,8 @@ int start_store_take_over(struct daemon *daemon)
 static int load_record(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
 {
     struct daemon *daemon = context;
+    if (++daemon->loaded_count % RECORDS_PER_FEED == 0)
+        watchdog_feed(&daemon->watchdog);
     switch (core_load(daemon->core, kind, slot, value)) {
     case RECORD_GOOD:
     case RECORD_CORRUPT: /* the core reports it and marks the store incomplete */
@@ -102,6 +130,8 @@ static struct core_limits limits_of(struct daemon *daemon)
         .file_set_count = config_share_list(&config->shares, daemon->file_sets),
         .notify_timeout_ns = config->notify_timeout_s * SECOND_NS,
         .window_ns = config->recovery_window_s * SECOND_NS,
+        .windows = daemon->windows,
+        .window_count = config_window_list(&config->windows, daemon->windows),
         .give_up_ns = config->give_up_s * SECOND_NS,
         .grace_ns = config->grace_s * SECOND_NS,
         .hold_unreachable = config->unreachable == CONFIG_HOLD,
@@ -125,7 +155,6 @@ static struct core_limits limits_of(struct daemon *daemon)
 int start_store_load(struct daemon *daemon)
 {
     struct store_failure failure;
-    store_summarize(daemon->store, &daemon->summary);
     if (daemon->summary.note[0] != '\0')
         log_say(&daemon->log, LOG_LEVEL_WARNING, clock_wall_ns(&daemon->clock),
                 LOG_MESSAGE(daemon->summary.note));

@@ -22,6 +22,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -115,7 +116,7 @@ static enum record_kind kind_at(const struct content *content, uint64_t index)
     return (enum record_kind)kind;
 }
 
-/* ---- whether it is meant ---- */
+/* ---- confirmation ---- */
 
 static bool is_meant(const char *url, const struct content *content)
 {
@@ -191,27 +192,32 @@ static int clear(struct store *store, const char *url, bool is_confirmed)
     } else if (result == 0) {
         result = remove_all(store, &content);
         if (result == 0)
-            (void)fprintf(stderr,
-                          "holdfast store clear: %llu records removed. Clients that held locks are "
-                          "not notified. The next start treats the store as incomplete: a full "
-                          "grace period, every reclaim that conflicts with nothing is granted, and "
-                          "the state number is above %u\n",
-                          (unsigned long long)content.slot_count, content.server.state);
+            (void)fprintf(
+                stderr,
+                "holdfast store clear: %llu record%s removed. Clients that held locks are "
+                "not notified. The next start treats the store as incomplete: a full "
+                "grace period, every reclaim that conflicts with nothing is granted, and "
+                "the state number is above %u\n",
+                (unsigned long long)content.slot_count, content.slot_count == 1 ? "" : "s",
+                content.server.state);
     }
     free(content.slots);
     return result;
 }
 
-int store_clear_run(const char *url, uint64_t timeout_ns, bool is_confirmed)
+int store_clear_run(const struct config *config, bool is_confirmed)
 {
+    const char *url = config->store;
     struct store_failure failure = {0};
-    if (strncmp(url, "memory:", strlen("memory:")) == 0)
+    if (store_url_keeps_nothing(url))
         return fail(EXIT_USAGE, "memory: keeps nothing on disk; restart the server instead");
     if (!is_confirmed && !isatty(STDIN_FILENO))
         return fail(EXIT_USAGE, "needs confirmation, but standard input is not a terminal; use "
                                 "--yes to skip the question");
     /* Opened like a server: exclusively, and in a shared store with the next epoch. */
-    const struct store_options options = {.is_server = true, .timeout_ns = timeout_ns, .say = say};
+    struct store_options options = {
+        .is_server = true, .timeout_ns = config->store_timeout_s * SECOND_NS, .say = say};
+    options.group_count = config_group_list(&config->group_names, options.groups);
     struct store *store = store_open(url, &options, &failure);
     if (store == NULL)
         return fail(failure.exit_code, failure.text);

@@ -4,11 +4,10 @@
 #ifndef DAEMON_STORE_CLEAR_H
 #define DAEMON_STORE_CLEAR_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "daemon/config.h"
 
 /* Asks first, unless it `is_confirmed`; waits for a store that is away or in use for
  * --store-timeout. Prints what it did, and returns the exit code. */
-int store_clear_run(const char *url, uint64_t timeout_ns, bool is_confirmed);
+int store_clear_run(const struct config *config, bool is_confirmed);
 
 #endif

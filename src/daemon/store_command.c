@@ -6,7 +6,6 @@
  */
 #include "daemon/store_command.h"
 
-#include "base/units.h"
 #include "daemon/store_clear.h"
 #include "daemon/store_export.h"
 #include "daemon/store_import.h"
@@ -17,18 +16,24 @@
 enum { ARGUMENTS_MAX = 32 };
 
 static const char usage[] =
-    "Usage: holdfast store COMMAND [--store URL] [--role ROLE] [--config FILE]\n\n"
+    "Usage: holdfast store COMMAND [--store URL] [--group NAME] [--role ROLE] [--config FILE]\n"
+    "                              [--control PATH]\n\n"
     "  migrate [--print] [--down]   upgrade the tables of a postgres: store to this version; "
     "--print:\n"
-    "                               only show the SQL; --down: back one version, if it has no "
-    "records\n"
+    "                               only show the SQL; --down: back one version, if that loses "
+    "no records\n"
     "  export [FILE]                write every record as a line of JSON, to standard output or "
-    "FILE\n"
+    "FILE;\n"
+    "                               also while the server runs, without stopping locks: the state "
+    "is\n"
+    "                               that of one moment, and comes through --control\n"
     "  export --to rpc.statd DIR    write what a status monitor knows as the files of rpc.statd, "
     "to go\n"
     "                               back to it; DIR/sm and DIR/sm.bak must be empty\n"
     "  import [FILE]                fill an empty store from such lines, from standard input or "
     "FILE\n"
+    "         [--incomplete]        even if some are missing or were edited; the store is marked\n"
+    "                               incomplete, so the next start grants every reclaim\n"
     "  import --from rpc.statd DIR  fill an empty store with the clients in rpc.statd's "
     "directory,\n"
     "                               usually /var/lib/nfs, so that the next start notifies them\n"
@@ -49,6 +54,12 @@ int store_command_fail(const struct store_command *command, int exit_code, const
     return exit_code;
 }
 
+int store_command_fail_file(const struct store_command *command, const char *path, int err)
+{
+    (void)fprintf(stderr, "holdfast store %s: %s: %s\n", command->verb, path, strerror(err));
+    return STORE_COMMAND_NO;
+}
+
 void store_command_say(void *context, const char *sentence)
 {
     (void)store_command_fail(context, 0, sentence);
@@ -66,8 +77,10 @@ static void show_step(void *context, uint32_t from, uint32_t to, const char *sql
 static int run_migrate(struct store_command *command)
 {
     struct store_failure failure = {0};
+    const char *group = command->config.group;
     struct store_migration how = {.print_only = command->print_only,
                                   .is_down = command->is_down,
+                                  .group = group[0] != '\0' ? group : NULL,
                                   .visit = show_step,
                                   .context = command};
     if (store_migrate(command->config.store, &how, &failure) != 0)
@@ -87,8 +100,7 @@ static int run_clear(struct store_command *command)
     if (!command->names_store)
         return store_command_fail(command, STORE_COMMAND_USAGE,
                                   "name the store with --store; clear has no default");
-    return store_clear_run(command->config.store, command->config.store_timeout_s * SECOND_NS,
-                           command->is_confirmed);
+    return store_clear_run(&command->config, command->is_confirmed);
 }
 
 /* ---- the command line ---- */
@@ -118,6 +130,8 @@ static int read_order(int argc, char **argv, struct store_command *command, char
             command->is_down = true;
         } else if (strcmp(argv[i], "--skip-unresolved") == 0) {
             command->skip_unresolved = true;
+        } else if (strcmp(argv[i], "--incomplete") == 0) {
+            command->is_incomplete = true;
         } else if (strcmp(argv[i], "--yes") == 0) {
             command->is_confirmed = true;
         } else if (strcmp(argv[i], other_of(command)) == 0 && i + 1 < argc) {
@@ -139,7 +153,11 @@ static int read_order(int argc, char **argv, struct store_command *command, char
     text_init(&why, buffer, sizeof buffer);
     if (config_read(*rest_count, rest, &command->config, &why) != 0)
         return store_command_fail(command, STORE_COMMAND_USAGE, buffer);
-    return 0;
+    if (command->config.group_names.count <= 1)
+        return 0;
+    config_done(&command->config);
+    return store_command_fail(command, STORE_COMMAND_USAGE,
+                              "several groups are named; name the one that is meant with --group");
 }
 
 int store_command_run(int argc, char **argv)
@@ -162,6 +180,13 @@ int store_command_run(int argc, char **argv)
     }
     bool is_help = strcmp(command.verb, "help") == 0 || strcmp(command.verb, "--help") == 0 ||
                    strcmp(command.verb, "-h") == 0;
-    (void)fputs(usage, is_help ? stdout : stderr);
+    if (!is_help)
+        (void)fprintf(
+            stderr,
+            "holdfast store: unknown command \"%s\"; use migrate, export, import or clear, "
+            "see holdfast store --help\n",
+            command.verb);
+    else
+        (void)fputs(usage, argc > 1 ? stdout : stderr);
     return is_help && argc > 1 ? 0 : STORE_COMMAND_USAGE;
 }

@@ -6,13 +6,14 @@
 #define DAEMON_STORE_IMPORT_H
 
 #include "daemon/store_command.h"
-#include "store/record.h"
+#include "store/digest.h"
 
 /* A batch that grows, and the server record that goes with it. */
 struct store_import {
     struct batch_writer writer;
     struct record_server server;
     bool has_server;
+    struct digest digest; /* of what is written */
 };
 
 /* Returns the exit code. */

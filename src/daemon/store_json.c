@@ -100,6 +100,27 @@ static int refuse(struct text *ret_why, const char *why)
     return -EINVAL;
 }
 
+static int take_end(json_t *object, struct digest *ret, struct text *ret_why)
+{
+    const char *hex = json_string_value(json_object_get(object, "digest"));
+    const json_t *records = json_object_get(object, "records");
+    uint8_t bytes[8];
+    uint32_t len = 0;
+    if (!json_is_number(records) || json_number_value(records) < 0 || hex == NULL ||
+        !hex_parse(hex, bytes, sizeof bytes, &len) || len != sizeof bytes)
+        return refuse(ret_why, "the last line is damaged");
+    *ret = (struct digest){(uint64_t)json_number_value(records), load_be64(bytes)};
+    return STORE_JSON_END;
+}
+
+/* The server could not go on. */
+static int take_error(json_t *object, struct text *ret_why)
+{
+    const char *why = json_string_value(json_object_get(object, "error"));
+    text_add(ret_why, why != NULL ? why : "no reason is given");
+    return STORE_JSON_BROKEN;
+}
+
 static int take(json_t *object, uint8_t *buffer, struct record_change *ret, struct text *ret_why)
 {
     const char *kind = json_string_value(json_object_get(object, "kind"));
@@ -124,14 +145,19 @@ static int take(json_t *object, uint8_t *buffer, struct record_change *ret, stru
 }
 
 int store_json_get(const char *line, uint8_t *buffer, struct record_change *ret,
-                   struct text *ret_why)
+                   struct digest *ret_end, struct text *ret_why)
 {
     json_error_t error;
     /* An offset may be past what jansson takes for an integer; nobody reads it back. */
     json_t *object = json_loads(line, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &error);
-    if (object == NULL)
-        return refuse(ret_why, error.text);
-    int result = take(object, buffer, ret, ret_why);
+    if (object == NULL) {
+        text_add(ret_why, error.text);
+        return -EBADMSG;
+    }
+    const char *kind = json_string_value(json_object_get(object, "kind"));
+    int result = kind != NULL && strcmp(kind, "end") == 0     ? take_end(object, ret_end, ret_why)
+                 : kind != NULL && strcmp(kind, "error") == 0 ? take_error(object, ret_why)
+                                                              : take(object, buffer, ret, ret_why);
     json_decref(object);
     return result;
 }

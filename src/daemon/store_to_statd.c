@@ -238,9 +238,10 @@ static void report(const struct home *home)
     char buffer[256];
     struct text why;
     text_init(&why, buffer, sizeof buffer);
-    (void)fprintf(
-        stderr, "holdfast store export: %llu registrations, %llu hosts to notify, state %u\n",
-        (unsigned long long)home->standing, (unsigned long long)home->owed, home->server.state);
+    (void)fprintf(stderr,
+                  "holdfast store export: %llu registration%s, %llu host%s to notify, state %u\n",
+                  (unsigned long long)home->standing, home->standing == 1 ? "" : "s",
+                  (unsigned long long)home->owed, home->owed == 1 ? "" : "s", home->server.state);
     if (machine_identify(&identity, &why) != 0 || machine_ran_sm_notify() ||
         memcmp(identity.boot, home->server.boot, RECORD_BOOT_LEN) != 0)
         return;

@@ -118,9 +118,10 @@ static bool rest(struct takeover *takeover)
 /* What is said if no more is heard: there is no error when an answer is only late. */
 static void expect_silence(struct takeover *takeover)
 {
-    takeover->failure =
-        (struct store_failure){74, "PostgreSQL did not confirm in time that this server is still "
-                                   "active; the takeover hook was stopped"};
+    takeover->failure = (struct store_failure){
+        .exit_code = 74,
+        .text = "PostgreSQL did not confirm in time that this server is still "
+                "active; the takeover hook was stopped"};
 }
 
 static void watch_store(void *context)
@@ -295,7 +296,8 @@ struct store *takeover_open(struct takeover *takeover, const char *url,
     takeover->is_waiting = true;
     if (uv_thread_create(&thread, run, takeover) != 0) {
         *ret_failure = (struct store_failure){
-            74, "cannot start a thread; raise the limit of threads (TasksMax=, ulimit -u)"};
+            .exit_code = 74,
+            .text = "cannot start a thread; raise the limit of threads (TasksMax=, ulimit -u)"};
         return NULL;
     }
     wait_begin(&wait, takeover);
@@ -385,8 +387,8 @@ static int begin_watch(struct takeover *takeover, struct store *store, uv_thread
     if (uv_thread_create(ret, watch_store, takeover) == 0)
         return 0;
     *ret_failure = (struct store_failure){
-        TAKEOVER_EXIT_HOOK,
-        "cannot start a thread; raise the limit of threads (TasksMax=, ulimit -u)"};
+        .exit_code = TAKEOVER_EXIT_HOOK,
+        .text = "cannot start a thread; raise the limit of threads (TasksMax=, ulimit -u)"};
     return -EIO;
 }
 

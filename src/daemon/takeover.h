@@ -2,7 +2,8 @@
  * takeover.h -- waits for the store without standing still, and says what it waits for.
  *
  * A shared store may be away, or in use by the active server for weeks (--standby). It is opened on
- * a thread of its own while the loop turns: /healthz and /readyz are served, SIGTERM ends the wait.
+ * a thread of its own while the server is responsive: /healthz and /readyz are served, SIGTERM ends
+ * the wait.
  *
  * What the store has to say it says through here too, from whatever thread, as long as it lives.
  */

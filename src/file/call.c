@@ -70,6 +70,24 @@ bool call_may_read(const struct call *call, uint32_t len)
     return service->quick_len <= QUICK_TURN_MAX;
 }
 
+bool call_take_pipe(struct call *call)
+{
+    CHECK(call->pipe == NULL);
+    call->pipe = pipes_take(call->service->pipes);
+    if (call->pipe == NULL)
+        return false;
+    call->job.pipe = (struct job_pipe){.fd = call->pipe->read_fd};
+    return true;
+}
+
+void call_drop_pipe(struct call *call)
+{
+    if (call->pipe != NULL)
+        pipes_give_back(call->service->pipes, call->pipe, call->job.pipe.len == 0);
+    call->pipe = NULL;
+    call->job.pipe = (struct job_pipe){0};
+}
+
 const struct mac_key *call_key(const struct call *call)
 {
     return &call->service->options.key;
@@ -132,9 +150,10 @@ void call_encode(struct call *call)
     if (!has_payload)
         return;
     CHECK(job->body_len == head_len);
-    uint32_t padding = -result->payload_len & 3;
-    memset(call_payload(call) + result->payload_len, 0, padding);
-    job->body_len += result->payload_len + padding;
+    job->pipe.at = head_len;
+    uint32_t padding = -result->payload_len & 3, in_memory = result->payload_len - job->pipe.len;
+    memset(call_payload(call) + in_memory, 0, padding);
+    job->body_len += in_memory + padding;
 }
 
 void call_found_removed(const struct call *call, uint32_t export_id,

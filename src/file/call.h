@@ -17,6 +17,7 @@
 #include "file/file.h"
 #include "file/identity.h"
 #include "file/intent.h"
+#include "file/pipes.h"
 #include "file/system.h"
 #include "proto/job.h"
 
@@ -67,13 +68,14 @@ struct call {
         uint64_t number;             /* of that; 0: none is begun */
     } once;
 
-    uint8_t *memory; /* reply first: headroom, head, payload; then a copy of the arguments */
+    uint8_t *memory;   /* reply first: headroom, head, payload; then a copy of the arguments */
+    struct pipe *pipe; /* what the first job.pipe.len bytes of the payload lie in; NULL: none */
     struct job_memory record; /* which the arguments lie in instead; at NULL: they do not */
     uint32_t memory_len;      /* of both */
     uint32_t payload_max, size_class;
 };
 
-/* Where the payload of a reply stands. */
+/* Where the payload of a reply stands, or what of it is in no pipe. */
 static inline uint8_t *call_payload(const struct call *call)
 {
     return call->memory + JOB_HEADROOM + NFS_HEAD_MAX;
@@ -179,6 +181,10 @@ bool call_take_identity(struct call *call);
 struct descriptor_cache *call_cache(const struct call *call);
 /* May so many bytes be read on the server's thread, too? Others wait for it meanwhile. */
 bool call_may_read(const struct call *call, uint32_t len);
+/* It has an empty pipe. False: there is none. */
+bool call_take_pipe(struct call *call);
+/* It has none any more, if it had one. */
+void call_drop_pipe(struct call *call);
 const struct mac_key *call_key(const struct call *call);
 /* WRITE and COMMIT carry it. Taken before data is written, and after it was synced. */
 void call_get_verifier(const struct call *call, uint8_t ret[NFS_VERF_LEN], uint32_t *ret_errors);

@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/minmax.h"
+#include "base/units.h"
 #include "file/arguments.h"
 #include "file/lock_guard.h"
 #include "file/lone.h"
@@ -29,6 +30,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SYNC_THREADS = 8 };
@@ -62,9 +64,23 @@ static const struct operation operations[NFS_PROCEDURE_COUNT] = {
     [NFS_COMMIT] = {op_commit, NULL},
 };
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
 void file_count_error(struct file_service *service)
 {
+    atomic_store(&service->error_ns, now_ns());
     atomic_fetch_add(&service->errors, 1);
+}
+
+uint64_t file_error_age_ns(struct file_service *service)
+{
+    uint64_t then_ns = atomic_load(&service->error_ns); /* before it is later */
+    return then_ns == 0 ? 0 : now_ns() - then_ns;
 }
 
 static void count_error(void *context)
@@ -226,6 +242,7 @@ bool file_begin(struct file_service *service, struct call *call)
 void file_give_back(struct file_service *service, struct call *call)
 {
     lane_leave(call);
+    call_drop_pipe(call);
     export_table_drop(call->exports);
     call_memory_give_back(&service->memory, call);
 }
@@ -327,7 +344,9 @@ static bool start(struct file_service *service, const struct export_line *lines,
     }
     service->paths = paths_new(options->seed, options->wake, options->context);
     service->syncer = syncer_new(SYNC_THREADS, service);
-    service->pool = pool_new(options->limits.threads, begin, execute, service);
+    service->pipes = pipes_new(options->limits.pipes_max);
+    if (service->pipes != NULL)
+        service->pool = pool_new(options->limits.threads, begin, execute, service);
     bool has_groups = true;
     if (options->groups_of_server) {
         service->groups = groups_new(groups_are_there, service);
@@ -385,6 +404,7 @@ void file_free(struct file_service *service)
     lock_guard_free(service->lock_guard);
     export_table_drop(service->exports);
     lane_list_free(service->lanes);
+    pipes_free(service->pipes);
     call_memory_done(&service->memory);
     removed_done(&service->removed);
     CHECK(pthread_mutex_destroy(&service->mutex) == 0);

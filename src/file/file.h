@@ -26,6 +26,7 @@ struct intent_ring;
 struct file_limits {
     uint32_t threads;      /* of the pool */
     uint32_t files_max;    /* descriptors that are kept open */
+    uint32_t pipes_max;    /* two descriptors each; 0: all data is copied */
     uint32_t calls_max;    /* in flight in all; more are answered JUKEBOX */
     uint64_t bytes_max;    /* the same of their memory */
     uint32_t mirrored_max; /* files with locks that programs see; 0: they see none */
@@ -83,12 +84,15 @@ bool file_next_removed(struct file_service *service, struct nfs_fh *ret);
 /* For operators. */
 struct file_status {
     uint32_t exports, open_files, mounts;
-    uint32_t mirrored;      /* files with locks that programs see */
-    uint32_t calls, queued; /* in flight, and of these without a thread yet */
-    uint64_t bytes;         /* of memory for calls in flight */
-    uint64_t refused;       /* calls answered JUKEBOX */
-    uint64_t sync_errors;   /* each changed the verifier */
-    uint64_t repeats;       /* of what an earlier run had executed, answered without that */
+    uint32_t mirrored;            /* files with locks that programs see */
+    uint32_t calls, queued;       /* in flight, and of these without a thread yet */
+    uint64_t bytes;               /* of memory for calls in flight */
+    uint32_t open_max, calls_max; /* as in the limits */
+    uint64_t bytes_max;
+    uint64_t refused;           /* calls answered JUKEBOX */
+    uint64_t sync_errors;       /* each changed the verifier */
+    uint64_t sync_error_age_ns; /* since the last of them; 0: there was none */
+    uint64_t repeats;           /* of what an earlier run had executed, answered without that */
 };
 void file_get_status(struct file_service *service, struct file_status *ret);
 
@@ -108,7 +112,7 @@ bool file_get_client(struct file_service *service, uint32_t index, uint32_t clie
 bool file_get_export_id(const struct file_service *service, struct bytes fh, uint32_t *ret);
 
 /* What the file of a handle is called now; see paths.h. PATH_LATER: `wake` follows, or nothing does
- * for a second, and then it is PATH_NONE. The name lives until the next call. */
+ * for a second, and then it is PATH_UNKNOWN. The name lives until the next call. */
 enum path_state file_get_path(struct file_service *service, struct bytes fh, struct bytes *ret);
 
 #endif

@@ -9,9 +9,9 @@
  */
 #include "file/ofd.h"
 
-#include "base/chains.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
 #include "base/list.h"
 #include "base/minmax.h"
 #include "base/table.h"
@@ -28,7 +28,6 @@
 enum { UNUSED_MS = 500 };
 
 struct ofd_file {
-    uint64_t hash; /* of its handle */
     uint32_t fh_len;
     uint8_t fh[HANDLE_MAX];
     struct descriptor *descriptor; /* pinned */
@@ -46,7 +45,7 @@ struct ofd {
     struct file_service *service;
     struct local_locks local;
     struct table files;
-    struct chains by_handle;
+    struct hash_index by_handle;
     struct list unused; /* files that the core has closed, oldest first */
     bool is_started;
 };
@@ -154,10 +153,10 @@ static bool may_be_locked(const struct file_service *service, struct bytes fh,
 /* This file, used or not. */
 static uint32_t find_file(struct ofd *ofd, struct bytes fh, uint64_t hash)
 {
-    uint32_t slot = chains_first(&ofd->by_handle, chains_of_hash(&ofd->by_handle, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&ofd->by_handle, slot)) {
+    uint32_t slot = hash_index_first(&ofd->by_handle, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(&ofd->by_handle, slot)) {
         const struct ofd_file *file = file_at(ofd, slot);
-        if (file->hash == hash && file->fh_len == fh.len && memcmp(file->fh, fh.at, fh.len) == 0)
+        if (file->fh_len == fh.len && memcmp(file->fh, fh.at, fh.len) == 0)
             return slot;
     }
     return SLOT_NONE;
@@ -167,7 +166,7 @@ static void forget(struct ofd *ofd, uint32_t slot)
 {
     struct ofd_file *file = file_at(ofd, slot);
     list_remove(&file->unused);
-    chains_remove(&ofd->by_handle, chains_of_hash(&ofd->by_handle, file->hash), slot);
+    hash_index_remove(&ofd->by_handle, slot);
     pieces_done(&file->pieces);
     unpin(ofd, file->descriptor);
     table_remove(&ofd->files, slot);
@@ -192,15 +191,14 @@ static uint32_t add(struct ofd *ofd, struct bytes fh, uint64_t hash)
     }
     uint32_t slot = table_add(&ofd->files);
     struct ofd_file *file = file_at(ofd, slot);
-    *file = (struct ofd_file){.hash = hash,
-                              .fh_len = fh.len,
+    *file = (struct ofd_file){.fh_len = fh.len,
                               .descriptor = found,
                               .fd = fd,
                               .had_locks = found->had_locks,
                               .is_writable = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR};
     memcpy(file->fh, fh.at, fh.len);
     list_init(&file->unused);
-    chains_add(&ofd->by_handle, chains_of_hash(&ofd->by_handle, hash), slot);
+    hash_index_add(&ofd->by_handle, hash, slot);
     return slot;
 }
 
@@ -421,7 +419,7 @@ struct ofd *ofd_new(struct file_service *service, uint32_t files_max)
         return NULL;
     list_init(&ofd->unused);
     if (table_init(&ofd->files, files_max, sizeof(struct ofd_file)) != 0 ||
-        chains_init_hash(&ofd->by_handle, files_max) != 0) {
+        hash_index_init(&ofd->by_handle, files_max) != 0) {
         table_done(&ofd->files);
         free(ofd);
         return NULL;
@@ -447,7 +445,7 @@ void ofd_free(struct ofd *ofd)
         unpin(ofd, file_at(ofd, slot)->descriptor);
     }
     table_done(&ofd->files);
-    chains_done(&ofd->by_handle);
+    hash_index_done(&ofd->by_handle);
     free(ofd);
 }
 

@@ -1,7 +1,9 @@
 /*
  * op_data.c -- READ, WRITE, COMMIT.
  *
- * Data goes from the file straight into the reply, and from the call straight into the file.
+ * Data goes from the file straight into the reply, and from the call straight into the file; the
+ * data of a long READ not at all: its pages go into a pipe, and the reply says how many bytes of it
+ * are there (decision 046).
  *
  * Verifier and stability: a WRITE takes the verifier before it writes, a COMMIT after it synced.
  * An error of writing back that falls in between changes it, and the client writes again. A WRITE
@@ -21,6 +23,9 @@
 
 /* A read on the server's thread is at most this long. */
 enum { QUICK_READ_MAX = 65536 };
+
+/* From this length on pages go through a pipe. */
+enum { PIPED_MIN = 262144 };
 
 /* Is it a file with data? */
 static enum nfs_stat check_type(const struct stat *st)
@@ -80,6 +85,45 @@ static void put_data(struct call *call, const struct stat *st, uint32_t len)
     call->job.data_len = len;
 }
 
+/* Pages of the file, into a pipe: as many as go there. It may be full, because nobody reads from it
+ * yet, and there are none of a file system that gives no pages away. */
+static void read_into_pipe(struct call *call, int fd, uint32_t wanted)
+{
+    uint32_t *len = &call->job.pipe.len;
+    if (wanted < PIPED_MIN || !call_take_pipe(call))
+        return;
+    while (*len < wanted) {
+        off_t offset = (off_t)(call->args.offset + *len);
+        ssize_t count = call_system(call)->splice(fd, &offset, call->pipe->write_fd, NULL,
+                                                  wanted - *len, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count <= 0)
+            break;
+        *len += (uint32_t)count;
+    }
+    if (*len == 0)
+        call_drop_pipe(call);
+}
+
+/* What is not in a pipe, into memory. How much there is in both, or -errno if that is nothing. */
+static int64_t read_into_memory(const struct call *call, int fd, uint32_t wanted)
+{
+    uint32_t in_pipe = call->job.pipe.len, len = in_pipe;
+    while (len < wanted) {
+        ssize_t count = pread(fd, call_payload(call) + (len - in_pipe), wanted - len,
+                              (off_t)(call->args.offset + len));
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0 && len == 0)
+            return -errno;
+        if (count <= 0)
+            break; /* it became shorter meanwhile */
+        len += (uint32_t)count;
+    }
+    return len;
+}
+
 void op_read(struct call *call)
 {
     struct stat st;
@@ -92,26 +136,18 @@ void op_read(struct call *call)
     if (call_fail(call, check_type(&st))->stat != NFS_OK)
         return;
     fd = open_for_reading(call, descriptor, &st);
-    uint32_t wanted = readable(call, &st), len = 0;
-    while (fd >= 0 && len < wanted) {
-        ssize_t count =
-            pread(fd, call_payload(call) + len, wanted - len, (off_t)(call->args.offset + len));
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0) {
-            fd = count < 0 && len == 0 ? -errno : fd;
-            break; /* it became shorter meanwhile */
-        }
-        len += (uint32_t)count;
-    }
-    if (fd < 0) {
-        (void)call_fail(call, call_stat_of(fd));
-        return;
-    }
-    if (fstat(descriptor->path_fd, &st) == 0)
-        put_data(call, &st, len);
+    uint32_t wanted = readable(call, &st);
+    if (fd >= 0)
+        read_into_pipe(call, fd, wanted);
+    int64_t len = fd >= 0 ? read_into_memory(call, fd, wanted) : fd;
+    if (len < 0)
+        (void)call_fail(call, call_stat_of((int)len));
+    else if (fstat(descriptor->path_fd, &st) == 0)
+        put_data(call, &st, (uint32_t)len);
     else
         (void)call_fail(call, NFS_STALE);
+    if (call->result.stat != NFS_OK)
+        call_drop_pipe(call);
 }
 
 bool op_try_read(struct call *call)

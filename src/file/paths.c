@@ -34,7 +34,8 @@ struct entry {
     uint32_t export_id;
     struct handle_object object;
     uint64_t since_ns; /* asked, or answered */
-    char *path;        /* owned; NULL: none */
+    char *path;        /* owned; NULL: none, */
+    bool is_nameless;  /* though the file is there */
 };
 
 struct question {
@@ -91,14 +92,15 @@ bool paths_of_descriptor(int fd, const struct export *export, char *buffer, size
     return true;
 }
 
-/* On the thread; may wait for a disk. NULL: none. */
+/* On the thread; may wait for a disk. NULL: none, or none yet of a file that is there. */
 static char *find_path(struct paths *paths, struct export_table *exports, uint32_t export_id,
-                       const struct handle_object *object)
+                       const struct handle_object *object, bool *ret_is_nameless)
 {
     const struct export *export = export_table_find(exports, export_id);
     char buffer[PATH_MAX];
     struct bytes path;
     int fd = export == NULL ? -1 : handle_open(export->root_fd, object);
+    *ret_is_nameless = false;
     if (fd < 0)
         return NULL;
     struct stat st;
@@ -110,6 +112,7 @@ static char *find_path(struct paths *paths, struct export_table *exports, uint32
     char *searched = paths_search_get(paths->search, export, object);
     if (searched == NULL)
         paths_search_add(paths->search, exports, export_id, object, st.st_ino);
+    *ret_is_nameless = searched == NULL;
     return searched;
 }
 
@@ -124,12 +127,14 @@ static void answer(struct paths *paths)
     struct handle_object object = entry->object;
     paths->busy_ns = now_ns();
     aside_unlock(&paths->thread);
-    char *path = find_path(paths, question.exports, export_id, &object);
+    bool is_nameless;
+    char *path = find_path(paths, question.exports, export_id, &object, &is_nameless);
     export_table_drop(question.exports);
     aside_lock(&paths->thread);
     paths->busy_ns = 0;
     free(entry->path);
     entry->path = path;
+    entry->is_nameless = is_nameless;
     entry->is_asked = false;
     entry->since_ns = now_ns();
     if (paths->count == 0)
@@ -184,7 +189,7 @@ static enum path_state ask(struct paths *paths, struct export_table *exports, st
 {
     bool is_stuck = paths->busy_ns != 0 && now - paths->busy_ns > PATIENCE_NS;
     if (is_stuck || paths->count == QUESTIONS_MAX)
-        return PATH_NONE;
+        return PATH_UNKNOWN;
     entry->is_asked = true;
     entry->since_ns = now;
     uint32_t place = (paths->first + paths->count++) % QUESTIONS_MAX;
@@ -200,18 +205,18 @@ static enum path_state get(struct paths *paths, struct export_table *exports, ui
     uint64_t now = now_ns();
     struct entry *entry = place_of(paths, export_id, object);
     if (entry == NULL)
-        return PATH_NONE;
+        return PATH_UNKNOWN;
     if (!is_of(entry, export_id, object)) {
         free(entry->path);
         *entry = (struct entry){.is_used = true, .export_id = export_id, .object = *object};
         return ask(paths, exports, entry, now);
     }
     if (entry->is_asked)
-        return now - entry->since_ns > PATIENCE_NS ? PATH_NONE : PATH_LATER;
+        return now - entry->since_ns > PATIENCE_NS ? PATH_UNKNOWN : PATH_LATER;
     if (now - entry->since_ns > (entry->path != NULL ? KEPT_NS : NONE_NS))
         return ask(paths, exports, entry, now);
     if (entry->path == NULL)
-        return PATH_NONE;
+        return entry->is_nameless ? PATH_UNKNOWN : PATH_NONE;
     (void)snprintf(paths->shown, sizeof paths->shown, "%s", entry->path);
     return PATH_KNOWN;
 }

@@ -3,7 +3,7 @@
  *
  * Finding a file may mean waiting for a disk, so a thread of its own asks the kernel. Who asks
  * hears "later", is told when there is news, and asks again; who would have to wait too long hears
- * "none", and shows the handle. Names are kept for a few seconds, PATHS_MAX at most: files are
+ * "unknown", and shows the handle. Names are kept for a few seconds, PATHS_MAX at most: files are
  * renamed.
  */
 #ifndef FILE_PATHS_H
@@ -15,9 +15,10 @@
 enum { PATHS_MAX = 4096 };
 
 enum path_state {
-    PATH_NONE,  /* of no export, gone, without a name that the kernel knows; or it takes too long */
-    PATH_KNOWN, /* here it is */
-    PATH_LATER, /* it has been asked for */
+    PATH_NONE,    /* of no export, or gone */
+    PATH_KNOWN,   /* here it is */
+    PATH_LATER,   /* it has been asked for */
+    PATH_UNKNOWN, /* it takes too long, or the export is searched for it */
 };
 
 struct paths;

@@ -27,6 +27,7 @@ struct file_service {
     struct lane common;    /* of calls that touch no file system */
     atomic_bool is_shared; /* there are several file systems: none may take all there is */
     struct pool *pool;
+    struct pipes *pipes;
     struct lock_guard *lock_guard; /* the server thread's */
     struct ofd *ofd;               /* the same; NULL: programs do not see locks */
     struct removed removed;
@@ -35,6 +36,7 @@ struct file_service {
     struct call_memory memory; /* the server thread's */
     uint32_t quick_len;        /* the same: bytes that were read on it in this turn */
     atomic_uint errors;        /* syncs that failed: part of the verifier */
+    atomic_ullong error_ns;    /* monotonic: when the last of them did; 0: none */
     atomic_ullong refused;
     atomic_ullong repeats; /* of calls that an earlier run began */
 
@@ -43,6 +45,8 @@ struct file_service {
 };
 
 void file_count_error(struct file_service *service);
+/* Since the last one; 0: there was none. */
+uint64_t file_error_age_ns(struct file_service *service);
 /* To the pool. */
 void file_queue(struct file_service *service, struct call *call);
 /* Finishes a call that was not executed: not now. */

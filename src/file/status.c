@@ -15,8 +15,12 @@ void file_get_status(struct file_service *service, struct file_status *ret)
         .queued = pool_waiting(service->pool),
         .mounts = mounts_count(service->mounts, NULL),
         .bytes = service->memory.bytes,
+        .open_max = service->options.limits.files_max,
+        .calls_max = service->options.limits.calls_max,
+        .bytes_max = service->options.limits.bytes_max,
         .refused = atomic_load(&service->refused),
         .sync_errors = atomic_load(&service->errors),
+        .sync_error_age_ns = file_error_age_ns(service),
         .repeats = atomic_load(&service->repeats),
     };
 }

@@ -3,6 +3,7 @@
  */
 #include "file/system.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 const struct file_system file_system_real = {
@@ -10,4 +11,5 @@ const struct file_system file_system_real = {
     .fdatasync = fdatasync,
     .syncfs = syncfs,
     .pwrite = pwrite,
+    .splice = splice,
 };

@@ -14,7 +14,8 @@
  * Always true:
  *  (1) Every job that was submitted with JOB_LATER comes out of next exactly once.
  *  (2) A finished job and its bytes stay as they are until it is released.
- *  (3) Memory that is lent with a call has one owner at any time: the submitter, or, from submit on
+ *  (3) The bytes of a job's pipe come out of it once, and are the submitter's to take.
+ *  (4) Memory that is lent with a call has one owner at any time: the submitter, or, from submit on
  *      if that took it, the desk.
  */
 #ifndef PROTO_JOB_H
@@ -52,11 +53,23 @@ struct job_request {
     uint64_t token;          /* the submitter's own; comes back in the job */
 };
 
+/*
+ * Part of a result that lies in a pipe instead of memory: pages of a file, which go on from there
+ * into a socket without being copied (decision 046). The submitter subtracts from `len` what it
+ * takes out, and may release the job before it is 0.
+ */
+struct job_pipe {
+    int fd;
+    uint32_t at;  /* they belong behind so many bytes of the body, */
+    uint32_t len; /* and so many are left; 0: there is no pipe */
+};
+
 struct job {
     uint64_t token;
     uint8_t *body; /* the result behind the reply header; JOB_HEADROOM bytes in front of it are the
                       submitter's to write */
-    uint32_t body_len;
+    uint32_t body_len; /* in memory */
+    struct job_pipe pipe;
     uint32_t status;   /* what the result says first: nfsstat3 or mountstat3; 0: OK */
     uint32_t data_len; /* file bytes that were read or written */
 };

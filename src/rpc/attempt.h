@@ -8,7 +8,7 @@
 #define RPC_ATTEMPT_H
 
 #include "base/arena.h"
-#include "base/chains.h"
+#include "base/hash_index.h"
 #include "base/list.h"
 #include "base/table.h"
 #include "base/timers.h"
@@ -87,8 +87,8 @@ struct rpc_client {
     struct rpc_client_limits limits;
     struct table attempts;
     struct timers timers;
-    struct chains by_xid, by_id;
-    struct chains by_awaited; /* attempts with an awaited_port, by host and that port */
+    struct hash_index by_xid, by_id;
+    struct hash_index by_awaited; /* attempts with an awaited_port, by host and that port */
     struct arena *arena;
     struct port_cache *ports;
     struct list todo[ATTEMPT_RANK_END]; /* who has something to do */
@@ -107,9 +107,9 @@ struct rpc_client {
 };
 
 struct attempt *attempt_at(const struct rpc_client *client, uint32_t slot);
-uint32_t attempt_xid_chain(const struct rpc_client *client, uint32_t xid);
-uint32_t attempt_awaited_chain(const struct rpc_client *client, const struct address *host,
-                               uint16_t port);
+uint64_t attempt_xid_hash(const struct rpc_client *client, uint32_t xid);
+uint64_t attempt_awaited_hash(const struct rpc_client *client, const struct address *host,
+                              uint16_t port);
 
 /* Has it a result that may be taken? */
 bool attempt_is_tellable(const struct attempt *a);

@@ -23,16 +23,16 @@ struct attempt *attempt_at(const struct rpc_client *client, uint32_t slot)
     return table_at(&client->attempts, slot);
 }
 
-uint32_t attempt_xid_chain(const struct rpc_client *client, uint32_t xid)
+uint64_t attempt_xid_hash(const struct rpc_client *client, uint32_t xid)
 {
-    return chains_of_hash(&client->by_xid, hash_mix(client->seed, xid));
+    return hash_number(client->seed, xid);
 }
 
-uint32_t attempt_awaited_chain(const struct rpc_client *client, const struct address *host,
-                               uint16_t port)
+uint64_t attempt_awaited_hash(const struct rpc_client *client, const struct address *host,
+                              uint16_t port)
 {
     uint64_t hash = hash_bytes(client->seed, (struct bytes){(const uint8_t *)host, sizeof *host});
-    return chains_of_hash(&client->by_awaited, hash_mix(hash, port));
+    return hash_number(hash, port);
 }
 
 /*
@@ -58,9 +58,9 @@ uint32_t attempt_next_xid(struct rpc_client *client)
 /* A new question gets a new xid; an answer to an older one is then nobody's. */
 void attempt_change_xid(struct rpc_client *client, struct attempt *a)
 {
-    chains_remove(&client->by_xid, attempt_xid_chain(client, a->xid), a->slot);
+    hash_index_remove(&client->by_xid, a->slot);
     a->xid = attempt_next_xid(client);
-    chains_add(&client->by_xid, attempt_xid_chain(client, a->xid), a->slot);
+    hash_index_add(&client->by_xid, attempt_xid_hash(client, a->xid), a->slot);
 }
 
 static enum attempt_rank rank_of(uint32_t todo)
@@ -127,11 +127,11 @@ void attempt_await(struct rpc_client *client, struct attempt *a, uint16_t port)
     if (a->awaited_port == port)
         return;
     if (a->awaited_port != 0)
-        chains_remove(&client->by_awaited,
-                      attempt_awaited_chain(client, &a->call.to, a->awaited_port), a->slot);
+        hash_index_remove(&client->by_awaited, a->slot);
     a->awaited_port = port;
     if (port != 0)
-        chains_add(&client->by_awaited, attempt_awaited_chain(client, &a->call.to, port), a->slot);
+        hash_index_add(&client->by_awaited, attempt_awaited_hash(client, &a->call.to, port),
+                       a->slot);
 }
 
 /* ---- connections ---- */

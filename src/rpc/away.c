@@ -284,11 +284,14 @@ bool rpc_server_next_job(struct rpc_server *server, uint64_t now_ns, struct rpc_
         .taken_by = call->taken_by,
         .message = job->body - header_len,
         .len = header_len + job->body_len,
+        .before_pipe = header_len + job->pipe.at,
         .weight = call->weight,
         .job = job,
     };
-    if (call->cache_entry != DRC_NONE)
+    if (call->cache_entry != DRC_NONE) {
+        CHECK(job->pipe.len == 0); /* what is answered twice lies in memory */
         drc_end(away->cache, call->cache_entry, (struct bytes){ret->message, ret->len}, now_ns);
+    }
     if (server->meter != NULL) {
         meter_count(server->meter, call->meter_row, job->status != 0, now_ns - call->received_ns);
         meter_count_bytes(server->meter, call->meter_row, job->data_len);

@@ -45,9 +45,9 @@ struct rpc_client *rpc_client_new(const struct rpc_client_limits *limits, uint32
     client->ports = port_cache_new(2 * slots, seed); /* a program is on two */
     if (client->arena == NULL || client->ports == NULL ||
         table_init(&client->attempts, slots, sizeof(struct attempt)) != 0 ||
-        timers_init(&client->timers, slots) != 0 || chains_init_hash(&client->by_xid, slots) != 0 ||
-        chains_init_hash(&client->by_id, slots) != 0 ||
-        chains_init_hash(&client->by_awaited, slots) != 0) {
+        timers_init(&client->timers, slots) != 0 || hash_index_init(&client->by_xid, slots) != 0 ||
+        hash_index_init(&client->by_id, slots) != 0 ||
+        hash_index_init(&client->by_awaited, slots) != 0) {
         rpc_client_free(client);
         return NULL;
     }
@@ -62,33 +62,33 @@ void rpc_client_free(struct rpc_client *client)
     port_cache_free(client->ports);
     table_done(&client->attempts);
     timers_done(&client->timers);
-    chains_done(&client->by_xid);
-    chains_done(&client->by_id);
-    chains_done(&client->by_awaited);
+    hash_index_done(&client->by_xid);
+    hash_index_done(&client->by_id);
+    hash_index_done(&client->by_awaited);
     free(client);
 }
 
-static uint32_t id_chain(const struct rpc_client *client, uint64_t id)
+static uint64_t id_hash(const struct rpc_client *client, uint64_t id)
 {
-    return chains_of_hash(&client->by_id, hash_mix(client->seed, id));
+    return hash_number(client->seed, id);
 }
 
 /* How many attempts somebody waits for. */
-static uint32_t awaited_count(const struct rpc_client *client)
+uint32_t rpc_client_awaited(const struct rpc_client *client)
 {
     return client->attempts.count - client->one_way_count;
 }
 
 bool rpc_client_has_room(const struct rpc_client *client)
 {
-    return awaited_count(client) < client->limits.attempts_max &&
+    return rpc_client_awaited(client) < client->limits.attempts_max &&
            arena_has_room(client->arena, CLIENT_MESSAGES_MAX);
 }
 
 bool rpc_client_is_crowded(const struct rpc_client *client)
 {
     uint32_t max = client->limits.attempts_max;
-    return awaited_count(client) >= max - max / 4;
+    return rpc_client_awaited(client) >= max - max / 4;
 }
 
 static void remove_messages(struct rpc_client *client, struct attempt *a, uint32_t count)
@@ -102,7 +102,7 @@ bool rpc_client_start(struct rpc_client *client, const struct client_attempt *ca
     CHECK(call->message_count > 0 && call->message_count <= CLIENT_MESSAGES_MAX);
     CHECK(!call->is_one_way || call->message_count == 1);
     bool is_full = call->is_one_way ? client->one_way_count == one_way_max(client)
-                                    : awaited_count(client) == client->limits.attempts_max;
+                                    : rpc_client_awaited(client) == client->limits.attempts_max;
     if (is_full)
         return false;
     uint32_t slot = table_add(&client->attempts);
@@ -122,8 +122,8 @@ bool rpc_client_start(struct rpc_client *client, const struct client_attempt *ca
     list_init(&a->by_todo);
     list_init(&a->by_result);
     list_init(&a->by_turn);
-    chains_add(&client->by_xid, attempt_xid_chain(client, a->xid), slot);
-    chains_add(&client->by_id, id_chain(client, call->id), slot);
+    hash_index_add(&client->by_xid, attempt_xid_hash(client, a->xid), slot);
+    hash_index_add(&client->by_id, id_hash(client, call->id), slot);
     client->one_way_count += call->is_one_way;
     attempt_look_up(client, a, now_ns);
     return true;
@@ -135,8 +135,8 @@ static void forget(struct rpc_client *client, struct attempt *a)
     if (a->phase != ATTEMPT_ENDED || a->has_result || a->todo != 0)
         return;
     CHECK(a->connection == 0);
-    chains_remove(&client->by_xid, attempt_xid_chain(client, a->xid), a->slot);
-    chains_remove(&client->by_id, id_chain(client, a->call.id), a->slot);
+    hash_index_remove(&client->by_xid, a->slot);
+    hash_index_remove(&client->by_id, a->slot);
     remove_messages(client, a, a->call.message_count);
     client->one_way_count -= a->call.is_one_way;
     table_remove(&client->attempts, a->slot);
@@ -152,8 +152,8 @@ static void take_result(struct rpc_client *client, struct attempt *a)
 /* The attempt with this id that somebody still waits for; NULL: none. */
 static struct attempt *find_awaited(const struct rpc_client *client, uint64_t id)
 {
-    uint32_t slot = chains_first(&client->by_id, id_chain(client, id));
-    for (; slot != SLOT_NONE; slot = chains_next(&client->by_id, slot)) {
+    uint32_t slot = hash_index_first(&client->by_id, id_hash(client, id));
+    for (; slot != SLOT_NONE; slot = hash_index_next(&client->by_id, slot)) {
         struct attempt *a = attempt_at(client, slot);
         if (!a->call.is_one_way && a->call.id == id && (a->phase != ATTEMPT_ENDED || a->has_result))
             return a;
@@ -284,8 +284,8 @@ static void heard(struct rpc_client *client, const struct address *from, uint16_
     struct rpc_answer answer;
     if (!rpc_msg_get_answer(message, &answer))
         return;
-    uint32_t slot = chains_first(&client->by_xid, attempt_xid_chain(client, answer.xid));
-    for (; slot != SLOT_NONE; slot = chains_next(&client->by_xid, slot)) {
+    uint32_t slot = hash_index_first(&client->by_xid, attempt_xid_hash(client, answer.xid));
+    for (; slot != SLOT_NONE; slot = hash_index_next(&client->by_xid, slot)) {
         struct attempt *a = attempt_at(client, slot);
         bool is_ours = a->xid == answer.xid && address_equal(&a->call.to, from);
         if (!is_ours || !is_asked(a, port, at_listener))
@@ -310,10 +310,10 @@ void rpc_client_datagram_at_listener(struct rpc_client *client, const struct add
 void rpc_client_unreachable(struct rpc_client *client, const struct address *to, uint16_t port,
                             uint64_t now_ns)
 {
-    uint32_t slot = chains_first(&client->by_awaited, attempt_awaited_chain(client, to, port));
+    uint32_t slot = hash_index_first(&client->by_awaited, attempt_awaited_hash(client, to, port));
     while (slot != SLOT_NONE) {
         struct attempt *a = attempt_at(client, slot);
-        slot = chains_next(&client->by_awaited, slot);
+        slot = hash_index_next(&client->by_awaited, slot);
         if (a->awaited_port == port && address_equal(&a->call.to, to))
             attempt_unreachable(client, a, now_ns);
     }
@@ -364,6 +364,11 @@ void rpc_client_tick(struct rpc_client *client, uint64_t now_ns)
 uint32_t rpc_client_count(const struct rpc_client *client)
 {
     return client->attempts.count;
+}
+
+uint32_t rpc_client_max(const struct rpc_client *client)
+{
+    return client->limits.attempts_max;
 }
 
 uint32_t rpc_client_connections_max(const struct rpc_client *client)

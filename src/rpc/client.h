@@ -181,6 +181,9 @@ void rpc_client_tick(struct rpc_client *client, uint64_t now_ns);
 
 /* Attempts whose result was not taken, or whose connection is not yet told to close. */
 uint32_t rpc_client_count(const struct rpc_client *client);
+/* Of them, those that somebody waits for the answer of, and the most there may be of these. */
+uint32_t rpc_client_awaited(const struct rpc_client *client);
+uint32_t rpc_client_max(const struct rpc_client *client);
 uint32_t rpc_client_connections_max(const struct rpc_client *client);
 void rpc_client_check(const struct rpc_client *client);
 

@@ -18,9 +18,9 @@
 #include "rpc/drc.h"
 
 #include "base/arena.h"
-#include "base/chains.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
 #include "base/list.h"
 #include "base/table.h"
 
@@ -36,7 +36,6 @@ enum {
 
 struct entry {
     struct drc_key key;
-    uint64_t hash;
     uint64_t waiting;
     uint64_t before; /* handle of the entry that it has made old; DRC_NONE: none */
     uint64_t done_ns;
@@ -53,7 +52,6 @@ struct entry {
 
 struct caller {
     struct address address;
-    uint64_t hash;
     struct list done; /* oldest first */
     uint32_t done_count, entry_count;
     uint32_t life; /* grows when the caller reboots */
@@ -61,10 +59,12 @@ struct caller {
 
 struct drc {
     struct table entries, callers;
-    struct chains by_key, by_address, by_owner;
+    struct hash_index by_key, by_address, by_owner;
     struct arena *replies;
     struct list done; /* of all callers, oldest first */
     uint64_t seed;
+    struct address last_address; /* that was hashed: the next call is mostly of the same caller */
+    uint64_t last_address_hash;
 };
 
 struct drc *drc_new(uint32_t entries_max, uint64_t seed)
@@ -73,13 +73,15 @@ struct drc *drc_new(uint32_t entries_max, uint64_t seed)
     if (drc == NULL)
         return NULL;
     drc->seed = seed;
+    drc->last_address_hash = hash_bytes(
+        seed, (struct bytes){(const uint8_t *)&drc->last_address, sizeof drc->last_address});
     list_init(&drc->done);
     drc->replies = arena_new((uint64_t)entries_max * REPLY_BYTES_PER_ENTRY + REPLY_BYTES_SPARE);
     if (drc->replies == NULL || table_init(&drc->entries, entries_max, sizeof(struct entry)) != 0 ||
         table_init(&drc->callers, entries_max, sizeof(struct caller)) != 0 ||
-        chains_init_hash(&drc->by_key, entries_max) != 0 ||
-        chains_init_hash(&drc->by_address, entries_max) != 0 ||
-        chains_init_hash(&drc->by_owner, entries_max) != 0) {
+        hash_index_init(&drc->by_key, entries_max) != 0 ||
+        hash_index_init(&drc->by_address, entries_max) != 0 ||
+        hash_index_init(&drc->by_owner, entries_max) != 0) {
         drc_free(drc);
         return NULL;
     }
@@ -93,9 +95,9 @@ void drc_free(struct drc *drc)
     arena_free(drc->replies);
     table_done(&drc->entries);
     table_done(&drc->callers);
-    chains_done(&drc->by_key);
-    chains_done(&drc->by_address);
-    chains_done(&drc->by_owner);
+    hash_index_done(&drc->by_key);
+    hash_index_done(&drc->by_address);
+    hash_index_done(&drc->by_owner);
     free(drc);
 }
 
@@ -104,25 +106,32 @@ uint64_t drc_args_hash(const struct drc *drc, struct bytes args)
     return hash_bytes(drc->seed, args);
 }
 
-static uint64_t key_hash(const struct drc *drc, const struct drc_key *key)
+static uint64_t address_hash(struct drc *drc, const struct address *address)
 {
-    return hash_bytes(drc->seed, (struct bytes){(const uint8_t *)key, sizeof *key});
+    if (!address_equal(&drc->last_address, address)) {
+        drc->last_address = *address;
+        drc->last_address_hash =
+            hash_bytes(drc->seed, (struct bytes){(const uint8_t *)address, sizeof *address});
+    }
+    return drc->last_address_hash;
+}
+
+/* The rest of the key follows from these, but for accidents. */
+static uint64_t key_hash(struct drc *drc, const struct drc_key *key)
+{
+    uint64_t hash = hash_number(address_hash(drc, &key->address), key->args_hash);
+    return hash_number(hash, (uint64_t)key->xid << 32 | key->proc);
 }
 _Static_assert(sizeof(struct drc_key) ==
                    sizeof(struct address) + 6 * sizeof(uint32_t) + 2 * sizeof(uint64_t),
-               "a key is hashed and compared as bytes, so it has no padding");
-
-static uint64_t address_hash(const struct drc *drc, const struct address *address)
-{
-    return hash_bytes(drc->seed, (struct bytes){(const uint8_t *)address, sizeof *address});
-}
+               "a key is compared as bytes, so it has no padding");
 
 static uint32_t find_caller(const struct drc *drc, const struct address *address, uint64_t hash)
 {
-    uint32_t slot = chains_first(&drc->by_address, chains_of_hash(&drc->by_address, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&drc->by_address, slot)) {
+    uint32_t slot = hash_index_first(&drc->by_address, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(&drc->by_address, slot)) {
         const struct caller *caller = table_at(&drc->callers, slot);
-        if (caller->hash == hash && address_equal(&caller->address, address))
+        if (address_equal(&caller->address, address))
             return slot;
     }
     return SLOT_NONE;
@@ -137,9 +146,9 @@ static uint32_t add_caller(struct drc *drc, const struct address *address)
     slot = table_add(&drc->callers);
     CHECK(slot != SLOT_NONE); /* as many slots as entries, and every caller has an entry */
     struct caller *caller = table_at(&drc->callers, slot);
-    *caller = (struct caller){.address = *address, .hash = hash};
+    *caller = (struct caller){.address = *address};
     list_init(&caller->done);
-    chains_add(&drc->by_address, chains_of_hash(&drc->by_address, hash), slot);
+    hash_index_add(&drc->by_address, hash, slot);
     return slot;
 }
 
@@ -154,16 +163,15 @@ static struct entry *entry_in_progress(struct drc *drc, uint64_t handle)
 
 /* ---- owners ---- */
 
-static uint32_t owner_chain(const struct drc *drc, const struct address *address, uint32_t owner)
+static uint64_t owner_hash(struct drc *drc, const struct address *address, uint32_t owner)
 {
-    return chains_of_hash(&drc->by_owner, hash_mix(address_hash(drc, address), owner));
+    return hash_number(address_hash(drc, address), owner);
 }
 
 static void forget_newest(struct drc *drc, const struct entry *entry)
 {
     if (entry->key.owner != 0 && !entry->is_old)
-        chains_remove(&drc->by_owner, owner_chain(drc, &entry->key.address, entry->key.owner),
-                      entry->slot);
+        hash_index_remove(&drc->by_owner, entry->slot);
 }
 
 /* What this owner asked last is old now: its handle. */
@@ -171,8 +179,8 @@ static uint64_t make_old(struct drc *drc, const struct address *address, uint32_
 {
     if (owner == 0)
         return DRC_NONE;
-    uint32_t slot = chains_first(&drc->by_owner, owner_chain(drc, address, owner));
-    for (; slot != SLOT_NONE; slot = chains_next(&drc->by_owner, slot)) {
+    uint32_t slot = hash_index_first(&drc->by_owner, owner_hash(drc, address, owner));
+    for (; slot != SLOT_NONE; slot = hash_index_next(&drc->by_owner, slot)) {
         struct entry *entry = table_at(&drc->entries, slot);
         if (entry->key.owner != owner || !address_equal(&entry->key.address, address))
             continue;
@@ -200,7 +208,7 @@ void drc_void(struct drc *drc, uint64_t entry)
     forget_newest(drc, begun);
     begun->is_old = true;
     before->is_old = false;
-    chains_add(&drc->by_owner, owner_chain(drc, &before->key.address, before->key.owner), slot);
+    hash_index_add(&drc->by_owner, owner_hash(drc, &before->key.address, before->key.owner), slot);
 }
 
 void drc_supersede_client(struct drc *drc, const struct address *address, uint64_t client)
@@ -227,13 +235,12 @@ static void drop(struct drc *drc, struct entry *entry)
     caller->done_count -= entry->done;
     caller->entry_count--;
     if (caller->entry_count == 0) {
-        chains_remove(&drc->by_address, chains_of_hash(&drc->by_address, caller->hash),
-                      entry->caller);
+        hash_index_remove(&drc->by_address, entry->caller);
         table_remove(&drc->callers, entry->caller);
     }
     if (entry->reply_cell != ARENA_NONE)
         arena_remove(drc->replies, entry->reply_cell, entry->reply_len);
-    chains_remove(&drc->by_key, chains_of_hash(&drc->by_key, entry->hash), entry->slot);
+    hash_index_remove(&drc->by_key, entry->slot);
     table_remove(&drc->entries, entry->slot);
 }
 
@@ -255,10 +262,10 @@ static void expire(struct drc *drc, uint64_t now_ns)
 
 static uint32_t find(const struct drc *drc, const struct drc_key *key, uint64_t hash)
 {
-    uint32_t slot = chains_first(&drc->by_key, chains_of_hash(&drc->by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&drc->by_key, slot)) {
+    uint32_t slot = hash_index_first(&drc->by_key, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(&drc->by_key, slot)) {
         const struct entry *entry = table_at(&drc->entries, slot);
-        if (entry->hash == hash && memcmp(&entry->key, key, sizeof *key) == 0)
+        if (memcmp(&entry->key, key, sizeof *key) == 0)
             return slot;
     }
     return SLOT_NONE;
@@ -312,7 +319,6 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t 
     uint32_t slot = table_add(&drc->entries);
     struct entry *entry = table_at(&drc->entries, slot);
     *entry = (struct entry){.key = *key,
-                            .hash = hash,
                             .waiting = DRC_NONE,
                             .before = before,
                             .slot = slot,
@@ -324,9 +330,9 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t 
     struct caller *caller = table_at(&drc->callers, entry->caller);
     caller->entry_count++;
     entry->life = caller->life;
-    chains_add(&drc->by_key, chains_of_hash(&drc->by_key, hash), slot);
+    hash_index_add(&drc->by_key, hash, slot);
     if (key->owner != 0)
-        chains_add(&drc->by_owner, owner_chain(drc, &key->address, key->owner), slot);
+        hash_index_add(&drc->by_owner, owner_hash(drc, &key->address, key->owner), slot);
     ret->entry = table_handle(&drc->entries, slot);
     return DRC_NEW;
 }
@@ -437,7 +443,7 @@ void drc_forget_all(struct drc *drc)
         drop(drc, oldest_of_all(drc));
 }
 
-uint32_t drc_check(const struct drc *drc)
+uint32_t drc_check(struct drc *drc)
 {
     table_check(&drc->entries);
     table_check(&drc->callers);
@@ -453,8 +459,8 @@ uint32_t drc_check(const struct drc *drc)
         CHECK(entry->done == !list_is_empty(&entry->in_address));
         CHECK(table_is_live(&drc->callers, entry->caller));
         bool is_newest = entry->key.owner != 0 && !entry->is_old;
-        uint32_t chain = owner_chain(drc, &entry->key.address, entry->key.owner);
-        CHECK(!is_newest || chains_has(&drc->by_owner, chain, slot));
+        uint64_t hash = owner_hash(drc, &entry->key.address, entry->key.owner);
+        CHECK(!is_newest || hash_index_has(&drc->by_owner, hash, slot));
     }
     slot = table_next(&drc->callers, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&drc->callers, slot)) {

@@ -6,9 +6,9 @@
  */
 #include "rpc/port_cache.h"
 
-#include "base/chains.h"
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/hash_index.h"
 #include "base/list.h"
 #include "base/table.h"
 
@@ -16,7 +16,7 @@
 
 struct cached {
     struct port_cache_key key;
-    uint64_t hash, put_ns;
+    uint64_t put_ns;
     struct list by_age;
     uint32_t slot;
     uint16_t port; /* 0: not there */
@@ -27,7 +27,7 @@ _Static_assert(sizeof(struct port_cache_key) == sizeof(struct address) + 4 * siz
 
 struct port_cache {
     struct table table;
-    struct chains by_key, by_host;
+    struct hash_index by_key, by_host;
     struct list by_age; /* oldest first */
     uint64_t seed;
 };
@@ -40,8 +40,8 @@ struct port_cache *port_cache_new(uint32_t entries_max, uint64_t seed)
     cache->seed = seed;
     list_init(&cache->by_age);
     if (table_init(&cache->table, entries_max, sizeof(struct cached)) != 0 ||
-        chains_init_hash(&cache->by_key, entries_max) != 0 ||
-        chains_init_hash(&cache->by_host, entries_max) != 0) {
+        hash_index_init(&cache->by_key, entries_max) != 0 ||
+        hash_index_init(&cache->by_host, entries_max) != 0) {
         port_cache_free(cache);
         return NULL;
     }
@@ -53,8 +53,8 @@ void port_cache_free(struct port_cache *cache)
     if (cache == NULL)
         return;
     table_done(&cache->table);
-    chains_done(&cache->by_key);
-    chains_done(&cache->by_host);
+    hash_index_done(&cache->by_key);
+    hash_index_done(&cache->by_host);
     free(cache);
 }
 
@@ -68,18 +68,13 @@ static uint64_t key_hash(const struct port_cache *cache, const struct port_cache
     return hash_bytes(cache->seed, (struct bytes){(const uint8_t *)key, sizeof *key});
 }
 
-static uint32_t host_chain(const struct port_cache *cache, const struct address *host)
-{
-    return chains_of_hash(&cache->by_host, host_hash(cache, host));
-}
-
 static struct cached *find(const struct port_cache *cache, const struct port_cache_key *key,
                            uint64_t hash)
 {
-    uint32_t slot = chains_first(&cache->by_key, chains_of_hash(&cache->by_key, hash));
-    for (; slot != SLOT_NONE; slot = chains_next(&cache->by_key, slot)) {
+    uint32_t slot = hash_index_first(&cache->by_key, hash);
+    for (; slot != SLOT_NONE; slot = hash_index_next(&cache->by_key, slot)) {
         struct cached *c = table_at(&cache->table, slot);
-        if (c->hash == hash && memcmp(&c->key, key, sizeof *key) == 0)
+        if (memcmp(&c->key, key, sizeof *key) == 0)
             return c;
     }
     return NULL;
@@ -88,8 +83,8 @@ static struct cached *find(const struct port_cache *cache, const struct port_cac
 static void drop(struct port_cache *cache, struct cached *c)
 {
     list_remove(&c->by_age);
-    chains_remove(&cache->by_key, chains_of_hash(&cache->by_key, c->hash), c->slot);
-    chains_remove(&cache->by_host, host_chain(cache, &c->key.host), c->slot);
+    hash_index_remove(&cache->by_key, c->slot);
+    hash_index_remove(&cache->by_host, c->slot);
     table_remove(&cache->table, c->slot);
 }
 
@@ -119,10 +114,10 @@ void port_cache_put(struct port_cache *cache, const struct port_cache_key *key, 
     uint32_t slot = table_add(&cache->table);
     CHECK(slot != SLOT_NONE);
     struct cached *c = table_at(&cache->table, slot);
-    *c = (struct cached){.key = *key, .hash = hash, .put_ns = now_ns, .port = port, .slot = slot};
+    *c = (struct cached){.key = *key, .put_ns = now_ns, .port = port, .slot = slot};
     list_append(&cache->by_age, &c->by_age);
-    chains_add(&cache->by_key, chains_of_hash(&cache->by_key, hash), slot);
-    chains_add(&cache->by_host, host_chain(cache, &key->host), slot);
+    hash_index_add(&cache->by_key, hash, slot);
+    hash_index_add(&cache->by_host, host_hash(cache, &key->host), slot);
 }
 
 void port_cache_drop(struct port_cache *cache, const struct port_cache_key *key)
@@ -134,10 +129,10 @@ void port_cache_drop(struct port_cache *cache, const struct port_cache_key *key)
 
 void port_cache_drop_host(struct port_cache *cache, const struct address *host)
 {
-    uint32_t slot = chains_first(&cache->by_host, host_chain(cache, host));
+    uint32_t slot = hash_index_first(&cache->by_host, host_hash(cache, host));
     while (slot != SLOT_NONE) {
         struct cached *c = table_at(&cache->table, slot);
-        slot = chains_next(&cache->by_host, slot);
+        slot = hash_index_next(&cache->by_host, slot);
         if (address_equal(&c->key.host, host))
             drop(cache, c);
     }

@@ -22,83 +22,70 @@ static uint64_t name_hash(const struct rpc_server *server, struct bytes name)
 }
 
 /* A client as a whole, whose FREE_ALL its processes make old: no process has this number. */
+static uint32_t whole_of(uint64_t name)
+{
+    return (uint32_t)hash_mix(name, UINT64_C(1) << 32) | 1;
+}
+
 static uint32_t whole_client(const struct rpc_server *server, struct bytes name)
 {
-    return (uint32_t)hash_mix(name_hash(server, name), UINT64_C(1) << 32) | 1;
+    return whole_of(name_hash(server, name));
 }
 
-/* Whose calls may undo each other's effects: a process of a client, a registrant; 0: nobody's. */
-static uint32_t owner_of(const struct rpc_server *server, const struct request *request)
+/*
+ * Whose call it is: the process of a client, or the registrant, whose calls may undo each other's
+ * effects, and the client whose FREE_ALL makes the cache forget it; 0: nobody's.
+ */
+static void set_owner(const struct rpc_server *server, const struct request *request,
+                      struct drc_key *key)
 {
     const struct lock_request *r = &request->lock;
-    uint64_t hash = 0;
+    uint64_t name;
     switch (request->kind) {
     case REQUEST_NLM_LOCK:
     case REQUEST_NLM_CANCEL:
     case REQUEST_NLM_UNLOCK:
-        hash = hash_mix(name_hash(server, r->caller_name), r->svid);
-        break;
+        name = name_hash(server, r->caller_name);
+        key->owner = (uint32_t)hash_mix(name, r->svid) | 1;
+        key->client = whole_of(name);
+        return;
     case REQUEST_NLM_SHARE:
     case REQUEST_NLM_UNSHARE:
-        hash = hash_mix(name_hash(server, r->caller_name), drc_args_hash(server->cache, r->oh));
-        break;
+        name = name_hash(server, r->caller_name);
+        key->owner = (uint32_t)hash_mix(name, drc_args_hash(server->cache, r->oh)) | 1;
+        key->client = whole_of(name);
+        return;
     case REQUEST_NLM_FREE_ALL:
-        return whole_client(server, request->mon_name);
+        key->owner = whole_client(server, request->mon_name);
+        key->client = key->owner;
+        return;
     case REQUEST_NSM_MON:
     case REQUEST_NSM_UNMON:
     case REQUEST_NSM_UNMON_ALL:
-        hash = name_hash(server, request->my_name);
-        break;
+        key->owner = (uint32_t)name_hash(server, request->my_name) | 1;
+        return;
     case REQUEST_NSM_NOTIFY:
     case REQUEST_NSM_STAT:
     case REQUEST_NSM_SIMU_CRASH:
     case REQUEST_NLM_TEST:
     case REQUEST_NLM_GRANTED:
     case REQUEST_NLM_GRANTED_RES:
-        return 0;
+        return;
     }
-    return (uint32_t)hash | 1;
-}
-
-/* The client whose FREE_ALL makes the cache forget this call; 0: none. */
-static uint32_t client_of(const struct rpc_server *server, const struct request *request)
-{
-    switch (request->kind) {
-    case REQUEST_NLM_LOCK:
-    case REQUEST_NLM_CANCEL:
-    case REQUEST_NLM_UNLOCK:
-    case REQUEST_NLM_SHARE:
-    case REQUEST_NLM_UNSHARE:
-        return whole_client(server, request->lock.caller_name);
-    case REQUEST_NLM_FREE_ALL:
-        return whole_client(server, request->mon_name);
-    case REQUEST_NSM_MON:
-    case REQUEST_NSM_UNMON:
-    case REQUEST_NSM_UNMON_ALL:
-    case REQUEST_NSM_NOTIFY:
-    case REQUEST_NSM_STAT:
-    case REQUEST_NSM_SIMU_CRASH:
-    case REQUEST_NLM_TEST:
-    case REQUEST_NLM_GRANTED:
-    case REQUEST_NLM_GRANTED_RES:
-        break;
-    }
-    return 0;
 }
 
 static struct drc_key cache_key(const struct rpc_server *server, const struct incoming *in)
 {
     const struct rpc_call *call = in->call;
-    const struct request *request = &in->request;
-    return (struct drc_key){.address = in->from->peer.address,
-                            .owner = owner_of(server, request),
-                            .client = client_of(server, request),
-                            .xid = call->xid,
-                            .prog = call->prog,
-                            .vers = call->vers,
-                            .proc = call->proc,
-                            .args_len = call->args.len,
-                            .args_hash = drc_args_hash(server->cache, call->args)};
+    struct drc_key key = {.address = in->from->peer.address,
+                          .xid = call->xid,
+                          .prog = call->prog,
+                          .vers = call->vers,
+                          .proc = call->proc,
+                          .args_len = call->args.len,
+                          .args_hash = drc_args_hash(server->cache, call->args)};
+    set_owner(server, &in->request, &key);
+    return key;
 }
 
 /* The result of a message goes through the outbox; with a shared store an answer does, too, for we
@@ -231,8 +218,7 @@ uint64_t repeat_begin(struct rpc_server *server, const struct incoming *in,
     struct drc_found begun = {.entry = DRC_NONE};
     (void)drc_begin(server->cache, key, in->from->peer.port, in->now_ns, &begun);
     if (request->kind == REQUEST_NLM_LOCK || request->kind == REQUEST_NLM_SHARE)
-        drc_supersede(server->cache, &in->from->peer.address,
-                      whole_client(server, request->lock.caller_name));
+        drc_supersede(server->cache, &in->from->peer.address, (uint32_t)key->client);
     return begun.entry;
 }
 

@@ -79,12 +79,13 @@ struct rpc_reply {
 };
 
 /* The reply to a call that was executed elsewhere (rpc/away.h). The bytes are the job's: they stay
- * until it is released, and four more in front of them may be written, for a record mark. */
+ * until it is released, and four more in front of them may be written, for a record mark. Where
+ * the job has a pipe, what is in there belongs behind the first `before_pipe` of them. */
 struct rpc_finished {
     struct rpc_source to;
     uint64_t taken_by;
     uint8_t *message;
-    uint32_t len;
+    uint32_t len, before_pipe;
     uint32_t weight; /* what rpc_server_weight said when it was taken */
     struct job *job;
 };

@@ -20,12 +20,16 @@ struct store_backend {
     const char *scheme; /* "lmdb" for lmdb:DIR */
     const char *usage;  /* "lmdb:DIR": the URL as a message shows it */
     bool is_shared;     /* other machines can use it */
+    bool keeps_nothing; /* when it is closed */
+    bool is_directory;  /* what follows the colon is a path */
     /* `rest` is the URL after "scheme:". Returns the back end's own object, or NULL. *ret_summary
      * is zeroed before the call. */
     void *(*open)(const char *rest, const struct store_options *options,
                   struct store_summary *ret_summary, struct store_failure *ret_failure);
     int (*load)(void *self, store_visit_fn visit, void *context, struct store_failure *ret_failure);
     int (*commit)(void *self, const struct store_batch *batch, struct store_failure *ret_failure);
+    int (*walk)(void *self, struct store_slots slots, store_visit_fn visit, void *context,
+                struct store_failure *ret_failure); /* NULL: it cannot */
     bool (*tend)(void *self);
     bool (*has_room)(const void *self);
     void (*close)(void *self);
@@ -33,6 +37,8 @@ struct store_backend {
     int (*confirm)(void *self, struct store_failure *ret_failure);
     int (*migrate)(const char *rest, const struct store_migration *how,
                    struct store_failure *ret_failure); /* NULL: has no tables to migrate */
+    int (*list_groups)(const char *rest, uint64_t timeout_ns, store_group_fn visit, void *context,
+                       struct store_failure *ret_failure); /* of a shared one */
 };
 
 extern const struct store_backend store_memory;
@@ -42,6 +48,8 @@ extern const struct store_backend store_postgres; /* where libpq was there to bu
 /* Of postgres_migrate.c. */
 int postgres_migrate(const char *rest, const struct store_migration *how,
                      struct store_failure *ret_failure);
+int postgres_list_groups(const char *rest, uint64_t timeout_ns, store_group_fn visit, void *context,
+                         struct store_failure *ret_failure);
 
 /* Fill a failure with a formatted sentence. */
 __attribute__((format(printf, 3, 4))) void store_fail(struct store_failure *failure, int exit_code,

@@ -125,6 +125,7 @@ static void fail_busy(const struct directory *directory, struct store_failure *r
                    "store lmdb:%.200s: in use by another process; stop that server or \"holdfast "
                    "store\" first, or give this one a --store of its own",
                    directory->path);
+    ret_failure->is_in_use = true;
 }
 
 /* Never waited for: its holder keeps it for as long as it runs. */

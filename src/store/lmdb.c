@@ -81,23 +81,33 @@ static void lmdb_close(void *self)
 
 /* ---- reading ---- */
 
+struct reading {
+    MDB_txn *txn;
+    int kind;
+    uint32_t from;
+    uint64_t end; /* UINT64_MAX: none. A damaged key may be any number */
+};
+
 /* What the visitor returned in *ret_stop; LMDB's code as the result. */
-static int load_table(const struct lmdb *lmdb, MDB_txn *txn, int kind, store_visit_fn visit,
+static int load_table(const struct lmdb *lmdb, struct reading reading, store_visit_fn visit,
                       void *context, int *ret_stop)
 {
     MDB_cursor *cursor = NULL;
-    MDB_val key, value;
-    int code = mdb_cursor_open(txn, lmdb->env.tables[kind], &cursor);
+    MDB_val key = {sizeof reading.from, &reading.from}, value;
+    int code = mdb_cursor_open(reading.txn, lmdb->env.tables[reading.kind], &cursor);
     if (code != 0)
         return code;
-    while (*ret_stop == 0 && (code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
+    for (MDB_cursor_op op = MDB_SET_RANGE;
+         *ret_stop == 0 && (code = mdb_cursor_get(cursor, &key, &value, op)) == 0; op = MDB_NEXT) {
         uint32_t slot;
         if (key.mv_size != sizeof slot || value.mv_size > UINT32_MAX) {
             code = MDB_CORRUPTED;
             break;
         }
         memcpy(&slot, key.mv_data, sizeof slot);
-        *ret_stop = visit(context, (enum record_kind)kind, slot,
+        if (slot >= reading.end)
+            break;
+        *ret_stop = visit(context, (enum record_kind)reading.kind, slot,
                           (struct bytes){value.mv_data, (uint32_t)value.mv_size});
     }
     mdb_cursor_close(cursor);
@@ -113,7 +123,8 @@ static int lmdb_load(void *self, store_visit_fn visit, void *context,
     int code = mdb_txn_begin(lmdb->env.env, NULL, MDB_RDONLY, &txn);
     for (int kind = RECORD_SERVER; code == 0 && stop == 0 && kind < RECORD_KIND_END; kind++)
         if (!lmdb->env.is_missing[kind])
-            code = load_table(lmdb, txn, kind, visit, context, &stop);
+            code =
+                load_table(lmdb, (struct reading){txn, kind, 0, UINT64_MAX}, visit, context, &stop);
     mdb_txn_abort(txn); /* does nothing to NULL */
     if (directory_is_shared(&lmdb->directory)) {
         store_fail(ret_failure, STORE_EXIT_STORE,
@@ -127,6 +138,24 @@ static int lmdb_load(void *self, store_visit_fn visit, void *context,
         return -EIO;
     }
     return stop;
+}
+
+/* Of a server: its thread is the one that commits, so no page that is read here is used again. */
+static int lmdb_walk(void *self, struct store_slots slots, store_visit_fn visit, void *context,
+                     struct store_failure *ret_failure)
+{
+    const struct lmdb *lmdb = self;
+    MDB_txn *txn = NULL;
+    int stop = 0;
+    int code = mdb_txn_begin(lmdb->env.env, NULL, MDB_RDONLY, &txn);
+    struct reading reading = {txn, (int)slots.kind, slots.from, slots.end};
+    if (code == 0)
+        code = load_table(lmdb, reading, visit, context, &stop);
+    mdb_txn_abort(txn); /* does nothing to NULL */
+    if (code == 0)
+        return stop;
+    directory_fail(&lmdb->directory, "cannot read data.mdb", code, ret_failure);
+    return -EIO;
 }
 
 /* ---- writing ---- */
@@ -253,9 +282,11 @@ static bool lmdb_has_room(const void *self)
 const struct store_backend store_lmdb = {
     .scheme = "lmdb",
     .usage = "lmdb:DIR",
+    .is_directory = true,
     .open = lmdb_open,
     .load = lmdb_load,
     .commit = lmdb_commit,
+    .walk = lmdb_walk,
     .tend = lmdb_tend,
     .has_room = lmdb_has_room,
     .close = lmdb_close,

@@ -46,24 +46,30 @@ static void *memory_open(const char *rest, const struct store_options *options,
     return memory;
 }
 
-static int memory_load(void *self, store_visit_fn visit, void *context,
+static int memory_walk(void *self, struct store_slots slots, store_visit_fn visit, void *context,
                        struct store_failure *ret_failure)
 {
     (void)ret_failure; /* cannot fail */
-    const struct memory *memory = self;
-    for (int kind = RECORD_SERVER; kind < RECORD_KIND_END; kind++) {
-        const struct kind_table *table = &memory->tables[kind];
-        for (uint32_t slot = 0; slot < table->slot_max; slot++) {
-            const struct value *value = table->slots[slot];
-            if (value == NULL)
-                continue;
-            int stop = visit(context, (enum record_kind)kind, slot,
-                             (struct bytes){value->bytes, value->len});
-            if (stop != 0)
-                return stop;
-        }
+    const struct kind_table *table = &((const struct memory *)self)->tables[slots.kind];
+    for (uint32_t slot = slots.from; slot < table->slot_max && slot < slots.end; slot++) {
+        const struct value *value = table->slots[slot];
+        if (value == NULL)
+            continue;
+        int stop = visit(context, slots.kind, slot, (struct bytes){value->bytes, value->len});
+        if (stop != 0)
+            return stop;
     }
     return 0;
+}
+
+static int memory_load(void *self, store_visit_fn visit, void *context,
+                       struct store_failure *ret_failure)
+{
+    struct store_slots slots = {.kind = RECORD_SERVER, .end = UINT32_MAX};
+    int stop = 0;
+    for (; stop == 0 && slots.kind < RECORD_KIND_END; slots.kind++)
+        stop = memory_walk(self, slots, visit, context, ret_failure);
+    return stop;
 }
 
 /* Makes room for a slot, at least doubling, so that growth costs little per record. */
@@ -168,9 +174,11 @@ static void memory_close(void *self)
 const struct store_backend store_memory = {
     .scheme = "memory",
     .usage = "memory:",
+    .keeps_nothing = true,
     .open = memory_open,
     .load = memory_load,
     .commit = memory_commit,
+    .walk = memory_walk,
     .tend = memory_tend,
     .has_room = memory_has_room,
     .close = memory_close,

@@ -170,6 +170,7 @@ static enum verdict come_back(struct postgres *postgres, const struct postgres_f
         break;
     case POSTGRES_LOCK_OTHERS:
         return VERDICT_REPLACED;
+    case POSTGRES_LOCK_ABSENT:
     case POSTGRES_LOCK_FAILED:
         postgres_session_cut(session);
         return judge_error(postgres);
@@ -452,4 +453,5 @@ const struct store_backend store_postgres = {
     .checked_ns = postgres_checked_ns,
     .confirm = postgres_confirm,
     .migrate = postgres_migrate,
+    .list_groups = postgres_list_groups,
 };

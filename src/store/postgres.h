@@ -22,6 +22,8 @@ struct postgres {
     uint64_t checked_ns;         /* it was ours then, or later, by CLOCK_BOOTTIME */
     char shown[160];             /* the URL, for messages */
     char said[512];              /* the last sentence of this wait */
+    uint32_t group;              /* of options.groups: the one that it is of */
+    bool has_places;             /* the schemas of its groups were there, or it made them */
     bool has_failed;
 };
 

@@ -1,10 +1,11 @@
 /*
- * postgres_migrate.c -- `holdfast store migrate`: the tables of a database, one version at a time.
+ * postgres_migrate.c -- `holdfast store migrate`: the tables of a database, one version at a time;
+ * and `holdfast groups`: which ones it has.
  *
  * A start migrates by itself if it may. This is for sites where only the owner of a database may
  * change its tables, and for downgrades.
  *
- * The way back drops tables, so it refuses as long as there is a record in any. Their clients would
+ * A step back that drops tables refuses as long as there is a record in any. Their clients would
  * be forgotten, and the next start would not know that (P2, P3): `holdfast store clear` is the one
  * that removes records, and leaves the mark that some are missing (D16).
  *
@@ -15,6 +16,7 @@
 #include "base/units.h"
 #include "store/backend.h"
 #include "store/postgres_fence.h"
+#include "store/postgres_group.h"
 #include "store/postgres_schema.h"
 #include "store/postgres_table.h"
 
@@ -32,10 +34,29 @@ static int fail(const struct postgres_session *session, int exit_code, const cha
     return -EIO;
 }
 
+/* The SQL of a step, for somebody who runs it elsewhere: then it says where. NULL: no memory. */
+static char *write_step(const struct postgres_session *session, uint32_t from, uint32_t to)
+{
+    char *sql = postgres_schema_step(from, to), *all = NULL;
+    if (session->schema[0] == '\0' || sql == NULL)
+        return sql;
+    char first[128] = "";
+    if (from == 0)
+        (void)snprintf(first, sizeof first, "CREATE SCHEMA IF NOT EXISTS \"%s\";\n",
+                       session->schema);
+    size_t size = strlen(sql) + sizeof first + 128;
+    all = malloc(size);
+    if (all != NULL)
+        (void)snprintf(all, size, "%sSET search_path = \"%s\", pg_temp;\n%s", first,
+                       session->schema, sql);
+    free(sql);
+    return all;
+}
+
 static int step(struct postgres_session *session, uint32_t from, uint32_t to,
                 const struct store_migration *how, struct store_failure *ret_failure)
 {
-    char *sql = postgres_schema_step(from, to);
+    char *sql = write_step(session, from, to);
     if (sql == NULL) {
         store_fail(ret_failure, STORE_EXIT_STORE, "store postgres: out of memory");
         return -EIO;
@@ -93,7 +114,8 @@ static int step_down(struct postgres_session *session, uint32_t version,
     enum postgres_outcome outcome = POSTGRES_DONE;
     if (version == 0)
         return 0;
-    if (!how->print_only)
+    bool is_harmless = strstr(postgres_migrations[version - 1].down, "DROP TABLE") == NULL;
+    if (!how->print_only && !is_harmless)
         outcome = find_records(session, deadline_ns, &table);
     if (!how->print_only && outcome == POSTGRES_DONE && version == 1)
         outcome =
@@ -128,6 +150,7 @@ static int take_lock(struct postgres_session *session, uint64_t deadline_ns,
         return 0;
     case POSTGRES_LOCK_OTHERS:
         return fail(session, STORE_EXIT_STORE, "in use", "stop the servers first", ret_failure);
+    case POSTGRES_LOCK_ABSENT:
     case POSTGRES_LOCK_FAILED:
         break;
     }
@@ -140,11 +163,23 @@ static int migrate(struct postgres_session *session, const struct store_migratio
 {
     uint64_t deadline_ns = postgres_now_ns() + TIMEOUT_NS;
     uint32_t version = 0;
+    bool is_stray = false;
     if (postgres_session_connect(session, deadline_ns) != POSTGRES_DONE)
         return fail(session, STORE_EXIT_STORE, "cannot connect",
                     "psql must work with the same connection string", ret_failure);
+    if (!how->print_only && how->group != NULL &&
+        postgres_group_make(session, deadline_ns) != POSTGRES_DONE)
+        return fail(session, STORE_EXIT_STORE, "cannot create the schema of the group",
+                    "the database owner must run it", ret_failure);
     if (!how->print_only && take_lock(session, deadline_ns, ret_failure) != 0)
         return -EIO;
+    if (how->group == NULL &&
+        postgres_group_find_stray(session, deadline_ns, &is_stray) != POSTGRES_DONE)
+        return fail(session, STORE_EXIT_STORE, "cannot find its tables",
+                    "psql must work with the same connection string", ret_failure);
+    if (is_stray)
+        return fail(session, STORE_EXIT_STORE, POSTGRES_GROUP_STRAY, POSTGRES_GROUP_STRAY_ADVICE,
+                    ret_failure);
     if (postgres_schema_version(session, deadline_ns, &version) != POSTGRES_DONE)
         return fail(session, STORE_EXIT_STORE, "cannot read the version of its tables",
                     "psql must work with the same connection string", ret_failure);
@@ -163,18 +198,42 @@ static int migrate(struct postgres_session *session, const struct store_migratio
     return 0;
 }
 
+/* 0, or -EIO with *ret_failure filled. The session is to be ended in any case. */
+static int begin(struct postgres_session *session, const char *rest,
+                 struct store_failure *ret_failure)
+{
+    int result = postgres_session_init(session, rest);
+    if (result == -ENOMEM)
+        store_fail(ret_failure, STORE_EXIT_STORE, "store postgres: out of memory");
+    else if (result != 0)
+        (void)fail(session, STORE_EXIT_USAGE, "cannot connect", "use postgres:CONNINFO",
+                   ret_failure);
+    return result == 0 ? 0 : -EIO;
+}
+
 int postgres_migrate(const char *rest, const struct store_migration *how,
                      struct store_failure *ret_failure)
 {
     struct postgres_session session;
-    int result = postgres_session_init(&session, rest);
-    if (result == -ENOMEM)
-        store_fail(ret_failure, STORE_EXIT_STORE, "store postgres: out of memory");
-    else if (result != 0)
-        result = fail(&session, STORE_EXIT_USAGE, "cannot connect", "use postgres:CONNINFO",
-                      ret_failure);
-    else
+    int result = begin(&session, rest, ret_failure);
+    postgres_group_choose(&session, how->group);
+    if (result == 0)
         result = migrate(&session, how, ret_failure);
     postgres_session_done(&session);
     return result;
+}
+
+int postgres_list_groups(const char *rest, uint64_t timeout_ns, store_group_fn visit, void *context,
+                         struct store_failure *ret_failure)
+{
+    struct postgres_session session;
+    uint64_t deadline_ns = postgres_now_ns() + timeout_ns;
+    int stop = 0, result = begin(&session, rest, ret_failure);
+    if (result == 0 &&
+        (postgres_session_connect(&session, deadline_ns) != POSTGRES_DONE ||
+         postgres_group_list(&session, deadline_ns, visit, context, &stop) != POSTGRES_DONE))
+        result = fail(&session, STORE_EXIT_STORE, "cannot list its groups",
+                      "psql must work with the same connection string", ret_failure);
+    postgres_session_done(&session);
+    return result == 0 ? stop : result;
 }

@@ -10,15 +10,22 @@
  * A standby waits forever, any other server for --store-timeout. What cannot improve (no
  * permission, a newer schema) ends it at once.
  *
+ * A standby of several groups asks for the lock of each in turn, on one session, and is of the
+ * first group that it gets; it asks for no other from then on. Two of them that wait for the same
+ * groups get one each when both fall free. A group whose schema was dropped is not to be had, and
+ * the others are; a schema is made at the start and never again, since it would be made empty.
+ *
  * When PostgreSQL was away, a standby that finds it again holds back: a healthy active server comes
  * back first, and nobody has to reclaim anything.
  *
  * Always true: a server that is stopping does not raise the epoch, which would end the active
  * server.
  */
+#include "base/text.h"
 #include "base/units.h"
 #include "store/postgres.h"
 
+#include "store/postgres_group.h"
 #include "store/postgres_load.h"
 #include "store/postgres_schema.h"
 
@@ -103,26 +110,140 @@ static int connect_patiently(struct postgres *postgres, uint64_t deadline_ns, bo
     }
 }
 
+/* ---- the lock ---- */
+
+/* How many places there are to be active in. */
+static uint32_t place_count(const struct postgres *postgres)
+{
+    return postgres->options.group_count == 0 ? 1 : postgres->options.group_count;
+}
+
+static void choose_place(struct postgres *postgres, uint32_t index)
+{
+    const struct store_options *options = &postgres->options;
+    postgres_group_choose(&postgres->session,
+                          options->group_count == 0 ? NULL : options->groups[index]);
+    postgres->group = index;
+}
+
+static int fail_to_make(const struct postgres *postgres, struct store_failure *ret_failure)
+{
+    static const char what[] = "cannot create the schema of its group";
+    const struct postgres_session *session = &postgres->session;
+    const char *user = PQuser(session->connection);
+    char next[256],
+        *role = user == NULL ? NULL : PQescapeIdentifier(session->connection, user, strlen(user));
+    if (role == NULL) /* the connection was lost */
+        return fail_for_now(postgres, what, POSTGRES_ADVICE, ret_failure);
+    (void)snprintf(next, sizeof next,
+                   "have the database owner run: CREATE SCHEMA \"%s\" AUTHORIZATION %s",
+                   session->schema, role);
+    PQfreemem(role);
+    return fail_for_now(postgres, what, next, ret_failure);
+}
+
+/* The schemas of all groups, once: one that is gone later was dropped. As a step. */
+static int make_places(struct postgres *postgres, struct store_failure *ret_failure)
+{
+    for (uint32_t i = 0; i < postgres->options.group_count && !postgres->has_places; i++) {
+        choose_place(postgres, i);
+        if (postgres_group_make(&postgres->session, postgres_now_ns() + LOCK_NS) != POSTGRES_DONE)
+            return fail_to_make(postgres, ret_failure);
+    }
+    postgres->has_places = true;
+    return 0;
+}
+
+/* The error of a session that got none of several: which schemas are gone, if any are, and which
+ * groups have servers. */
+static void say_none(struct postgres *postgres, const bool is_absent[static STORE_GROUPS_MAX])
+{
+    const struct store_options *options = &postgres->options;
+    uint32_t absent = 0, served = 0;
+    struct text text;
+    text_init(&text, postgres->session.error.text, sizeof postgres->session.error.text);
+    for (uint32_t i = 0; i < options->group_count; i++) {
+        if (!is_absent[i])
+            continue;
+        choose_place(postgres, i);
+        text_add(&text, absent++ == 0 ? "not for the group of schema " : ", ");
+        text_add(&text, postgres->session.schema);
+    }
+    if (absent > 0)
+        text_add(&text, ", which is gone: restore it, or remove the group from the configuration");
+    for (uint32_t i = 0; i < options->group_count; i++) {
+        if (is_absent[i])
+            continue;
+        text_add(&text, served++ > 0 ? ", " : absent > 0 ? "; groups " : "groups ");
+        text_add(&text, options->groups[i]);
+    }
+    text_add(&text, served > 0 ? " have active servers" : "");
+}
+
+/* Tries each once. The one that was taken is chosen then, and PostgreSQL knows it. */
+static enum postgres_lock try_places(struct postgres *postgres)
+{
+    struct postgres_session *session = &postgres->session;
+    uint32_t count = place_count(postgres);
+    bool is_absent[STORE_GROUPS_MAX] = {false};
+    enum postgres_lock result = POSTGRES_LOCK_OTHERS;
+    for (uint32_t i = 0; i < count && result == POSTGRES_LOCK_OTHERS; i++) {
+        choose_place(postgres, i);
+        result = postgres_fence_lock(session, postgres_now_ns() + LOCK_NS);
+        is_absent[i] = result == POSTGRES_LOCK_ABSENT;
+        if (is_absent[i] && count > 1)
+            result = POSTGRES_LOCK_OTHERS;
+    }
+    if (result == POSTGRES_LOCK_OTHERS && count > 1)
+        say_none(postgres, is_absent);
+    bool is_new_to_session = result == POSTGRES_LOCK_TAKEN && session->schema[0] != '\0';
+    if (is_new_to_session &&
+        postgres_group_enter(session, postgres_now_ns() + LOCK_NS) != POSTGRES_DONE)
+        return POSTGRES_LOCK_FAILED;
+    return result;
+}
+
+/* Shows, or no longer, that this session stands by for each. The chosen one stays chosen. */
+static enum postgres_outcome show_waiting(struct postgres *postgres, bool is_waiting)
+{
+    uint32_t chosen = postgres->group;
+    enum postgres_outcome outcome = POSTGRES_DONE;
+    for (uint32_t i = 0; i < place_count(postgres) && outcome == POSTGRES_DONE; i++) {
+        uint64_t deadline_ns = postgres_now_ns() + LOCK_NS;
+        choose_place(postgres, i);
+        outcome = is_waiting ? postgres_fence_wait(&postgres->session, deadline_ns)
+                             : postgres_fence_wait_no_more(&postgres->session, deadline_ns);
+    }
+    choose_place(postgres, chosen);
+    return outcome;
+}
+
 /* Connected: asks for the lock until the caller must decide. 0, -EAGAIN, -EIO. */
 static int ask_for_lock(struct postgres *postgres, uint64_t deadline_ns,
                         struct store_failure *ret_failure)
 {
-    bool is_standby = postgres->options.is_standby;
+    bool is_standby = postgres->options.is_standby, is_shown = false;
     for (;;) {
         if (is_cancelled(postgres))
             return fail_cancelled(postgres, ret_failure);
-        switch (postgres_fence_lock(&postgres->session, postgres_now_ns() + LOCK_NS)) {
-        case POSTGRES_LOCK_TAKEN:
+        enum postgres_lock lock = try_places(postgres);
+        if (lock == POSTGRES_LOCK_TAKEN &&
+            (!is_shown || show_waiting(postgres, false) == POSTGRES_DONE))
             return 0;
-        case POSTGRES_LOCK_FAILED:
+        if (lock == POSTGRES_LOCK_ABSENT)
+            return postgres_fail(postgres, STORE_EXIT_STORE, "its group is gone",
+                                 "restore that schema from a backup, or remove the group from the "
+                                 "configuration: the next start with it would begin an empty one",
+                                 ret_failure);
+        if (lock != POSTGRES_LOCK_OTHERS)
             return fail_for_now(postgres, "cannot take its lock", POSTGRES_ADVICE, ret_failure);
-        case POSTGRES_LOCK_OTHERS:
-            break;
-        }
         say_waiting(postgres, is_standby ? "standing by" : "waiting for it");
         if (is_over(postgres, deadline_ns))
             return postgres_fail(postgres, STORE_EXIT_STORE, "in use by another server",
                                  "stop that one, or start this one with --standby", ret_failure);
+        if (is_standby && !is_shown && show_waiting(postgres, true) != POSTGRES_DONE)
+            return fail_for_now(postgres, "cannot take its lock", POSTGRES_ADVICE, ret_failure);
+        is_shown = is_standby;
         rest(postgres, STANDBY_PAUSE_NS);
     }
 }
@@ -138,7 +259,9 @@ static int lock_patiently(struct postgres *postgres, uint64_t deadline_ns,
             return code;
         if (was_away && postgres->options.is_standby)
             rest(postgres, STANDBY_COURTESY_NS);
-        code = ask_for_lock(postgres, deadline_ns, ret_failure);
+        code = make_places(postgres, ret_failure);
+        if (code == 0)
+            code = ask_for_lock(postgres, deadline_ns, ret_failure);
         if (code != -EAGAIN || !wait_on(postgres, pause_ns, deadline_ns))
             return code;
     }
@@ -148,7 +271,14 @@ static int prepare_schema(struct postgres *postgres, uint64_t deadline_ns,
                           struct store_failure *ret_failure)
 {
     uint32_t version = 0;
+    bool is_stray = false;
     struct postgres_session *session = &postgres->session;
+    if (session->schema[0] == '\0' &&
+        postgres_group_find_stray(session, deadline_ns, &is_stray) != POSTGRES_DONE)
+        return fail_for_now(postgres, "cannot find its tables", POSTGRES_ADVICE, ret_failure);
+    if (is_stray)
+        return postgres_fail(postgres, STORE_EXIT_STORE, POSTGRES_GROUP_STRAY,
+                             POSTGRES_GROUP_STRAY_ADVICE, ret_failure);
     if (postgres_schema_version(session, deadline_ns, &version) != POSTGRES_DONE)
         return fail_for_now(postgres, "cannot read the version of its tables", POSTGRES_ADVICE,
                             ret_failure);
@@ -163,6 +293,12 @@ static int prepare_schema(struct postgres *postgres, uint64_t deadline_ns,
     }
     if (version == postgres_migration_count)
         return 0;
+    if (postgres->options.is_reader && version == 0 && session->schema[0] != '\0') {
+        (void)snprintf(session->error.text, sizeof session->error.text,
+                       "no server has served \"%s\"", postgres->options.groups[postgres->group]);
+        return postgres_fail(postgres, STORE_EXIT_STORE, "no such group",
+                             "\"holdfast groups\" lists those that there are", ret_failure);
+    }
     if (postgres->options.is_reader) {
         (void)snprintf(session->error.text, sizeof session->error.text, "version %u of %u", version,
                        postgres_migration_count);
@@ -186,7 +322,8 @@ static int begin_fence(struct postgres *postgres, uint64_t deadline_ns,
     if (is_cancelled(postgres))
         return fail_cancelled(postgres, ret_failure);
     if (postgres->options.is_server) {
-        outcome = postgres_fence_raise(session, deadline_ns, &postgres->fence);
+        outcome = postgres_fence_raise(session, postgres->options.addresses[postgres->group],
+                                       deadline_ns, &postgres->fence);
         postgres->checked_ns = session->sent_ns;
     }
     if (!postgres->options.is_server && !postgres->options.is_reader)
@@ -196,6 +333,30 @@ static int begin_fence(struct postgres *postgres, uint64_t deadline_ns,
     if (outcome == POSTGRES_DONE)
         return 0;
     return fail_for_now(postgres, "cannot begin", POSTGRES_ADVICE, ret_failure);
+}
+
+/*
+ * Who names several hosts means to go on with another one when the first is gone. That keeps what
+ * was acknowledged only if PostgreSQL waits for a replica with every commit. Not knowing is no
+ * reason not to serve.
+ */
+static void note_replicas(struct postgres *postgres, uint64_t deadline_ns,
+                          struct store_summary *summary)
+{
+    PGresult *result = NULL;
+    if (postgres->session.hosts.count < 2 || !postgres->options.is_server ||
+        postgres_session_run(&postgres->session,
+                             "SELECT current_setting('synchronous_standby_names') = ''",
+                             deadline_ns, &result) != POSTGRES_DONE)
+        return;
+    if (PQntuples(result) == 1 && PQgetvalue(result, 0, 0)[0] == 't')
+        (void)snprintf(summary->note, sizeof summary->note,
+                       "store %.120s: it names several hosts, but PostgreSQL waits for no replica "
+                       "(synchronous_standby_names is empty): if a replica is promoted, "
+                       "acknowledged locks may be lost; set synchronous_standby_names, or use "
+                       "--assume-lost after a failover",
+                       postgres->shown);
+    PQclear(result);
 }
 
 /* 0, -EAGAIN, -EIO. */
@@ -216,6 +377,9 @@ static int open_once(struct postgres *postgres, uint64_t deadline_ns, struct sto
     if (code == 0 &&
         postgres_load_slots(&postgres->session, deadline_ns, summary->slots_used) != POSTGRES_DONE)
         code = fail_for_now(postgres, "cannot read it", POSTGRES_ADVICE, ret_failure);
+    if (code == 0)
+        note_replicas(postgres, deadline_ns, summary);
+    summary->group = postgres->group;
     return code;
 }
 
@@ -224,6 +388,7 @@ int postgres_open_begin(struct postgres *postgres, struct store_summary *ret_sum
                         struct store_failure *ret_failure)
 {
     uint64_t deadline_ns = postgres_now_ns() + postgres->options.timeout_ns;
+    choose_place(postgres, 0);
     for (uint64_t pause_ns = POSTGRES_PAUSE_MIN_NS;; pause_ns = postgres_grow_pause(pause_ns)) {
         int code = open_once(postgres, deadline_ns, ret_summary, ret_failure);
         if (code != -EAGAIN || !wait_on(postgres, pause_ns, deadline_ns))

@@ -13,6 +13,7 @@
  *   idle_session_timeout     the session holds the lock that says who is active: it may be idle
  *   lock_timeout, ...        our own deadline is the one that counts
  *   default_transaction_*    read committed, and not read only
+ *   search_path              of a group: its own schema, and nothing else (postgres_group.h)
  *   client_min_messages      warnings are sent: one is all that tells that a commit is not on its
  *                            replica
  *   tcp_keepalives_*,        a session whose machine is gone ends after 11 s, also while PostgreSQL
@@ -25,6 +26,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "store/postgres_group.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -231,13 +233,20 @@ static enum postgres_outcome connect_to(struct postgres_session *session, uint32
     struct postgres_host at;
     postgres_hosts_at(&session->hosts, index, &at);
     /* What stands before dbname can be overruled by it, what stands behind it cannot. A network
-     * that drops everything is noticed within about ten seconds. */
-    const char *keys[12] = {
-        "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
-        "dbname",          "application_name",    "client_encoding"};
-    const char *values[12] = {"5",           "2",        "3", "10000", session->conninfo,
-                              session->name, "SQL_ASCII"};
-    uint32_t count = 7;
+     * that drops everything is noticed within about ten seconds; of several hosts
+     * those that are replicas are passed over. */
+    const char *keys[12] = {"keepalives_idle",  "keepalives_interval",  "keepalives_count",
+                            "tcp_user_timeout", "target_session_attrs", "dbname",
+                            "application_name", "client_encoding"};
+    const char *values[12] = {"5",
+                              "2",
+                              "3",
+                              "10000",
+                              session->hosts.count > 1 ? "read-write" : "any",
+                              session->conninfo,
+                              session->name,
+                              "SQL_ASCII"};
+    uint32_t count = 8;
     const char *const names[] = {"host", "hostaddr", "port"};
     const char *const words[] = {at.host_value, at.hostaddr_value, at.port_value};
     for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -290,6 +299,8 @@ static enum postgres_outcome settle(struct postgres_session *session, uint64_t d
     if (PQsetnonblocking(session->connection, 1) != 0)
         return fail_connection(session, NULL);
     enum postgres_outcome outcome = postgres_session_run(session, settings, deadline_ns, NULL);
+    if (outcome == POSTGRES_DONE && session->schema[0] != '\0')
+        outcome = postgres_group_enter(session, deadline_ns);
     if (outcome == POSTGRES_REFUSED)
         postgres_session_cut(session);
     return outcome;

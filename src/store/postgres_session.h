@@ -35,7 +35,8 @@ struct postgres_session {
     struct postgres_hosts hosts;
     uint32_t host_index; /* the one that served last */
     char name[POSTGRES_NAME_MAX];
-    struct postgres_error error; /* of the last thing that did not succeed */
+    char schema[POSTGRES_NAME_MAX]; /* of its group; empty: of none (postgres_group.h) */
+    struct postgres_error error;    /* of the last thing that did not succeed */
     uint64_t sent_ns; /* before the last statement or batch was sent, by CLOCK_BOOTTIME */
     bool is_warned;   /* PostgreSQL did it with a warning */
     char warning[256];

@@ -45,7 +45,8 @@
  * server record, and two flags; format 4 one more flag of a client and of a lock, and the name of
  * the interface in a link-local address, where its number was; format 5 what a status monitor needs
  * to know: its boot, in the server record, and the addresses of those whom it watches; format 6
- * when its lock manager last lost its locks. A decoder reads them all.
+ * when its lock manager last lost its locks; format 7 the name of a tracked client. A decoder reads
+ * them all.
  *
  * record_layout.h says how to add a field or a kind.
  */
@@ -230,6 +231,7 @@ static const struct record_field tracked_fields[] = {
     {WORD(tracked, protocol), COLUMN("protocol"), JSON(2, "protocol")},
     {HANDLE(tracked, key), JSON(3, "key")},
     {NAME(tracked, bytes)},
+    {NAME(tracked, name), JSON(4, "name"), SINCE(7)},
 };
 
 _Static_assert(RECORD_KEY_MAX == RECORD_FH_MAX, "a key is written as a handle is");

@@ -37,7 +37,7 @@ enum record_result {
     RECORD_NEWER,   /* intact, but written by a newer format */
 };
 
-#define RECORD_FORMAT       6 /* raised by every change of any record's bytes, and by new kinds */
+#define RECORD_FORMAT       7 /* raised by every change of any record's bytes, and by new kinds */
 #define RECORD_NAME_MAX     1024 /* mon_name, my_name, caller_name, oh */
 #define RECORD_FH_MAX       64   /* a file handle (R-NLM-1) */
 #define RECORD_PROTOCOL_MAX 16   /* the name of a protocol */
@@ -205,6 +205,7 @@ struct record_tracked {
     uint32_t generation;    /* of its connections, from 1 */
     uint32_t state;         /* enum record_tracked_state */
     struct bytes protocol, key, bytes;
+    struct bytes name; /* for people; empty: its key */
 };
 
 /* A protocol is named by 1 to RECORD_PROTOCOL_MAX of a-z, 0-9 and '-'. */

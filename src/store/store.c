@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 static const struct store_backend *const backends[] = {
     &store_memory,
@@ -32,7 +33,7 @@ struct store {
 void store_fail(struct store_failure *failure, int exit_code, const char *format, ...)
 {
     va_list arguments;
-    failure->exit_code = exit_code;
+    *failure = (struct store_failure){.exit_code = exit_code};
     va_start(arguments, format);
     (void)vsnprintf(failure->text, sizeof failure->text, format, arguments); /* may be cut */
     va_end(arguments);
@@ -64,6 +65,14 @@ static void fail_unknown(const char *url, struct store_failure *ret_failure)
                list);
 }
 
+static void fail_no_groups(const struct store_backend *backend, struct store_failure *ret_failure)
+{
+    store_fail(ret_failure, STORE_EXIT_USAGE,
+               "store \"%s:\": only a store that several servers share has groups; use "
+               "postgres:CONNINFO",
+               backend->scheme);
+}
+
 struct store *store_open(const char *url, const struct store_options *options,
                          struct store_failure *ret_failure)
 {
@@ -71,6 +80,10 @@ struct store *store_open(const char *url, const struct store_options *options,
     const struct store_backend *backend = find_backend(url, &rest);
     if (backend == NULL) {
         fail_unknown(url, ret_failure);
+        return NULL;
+    }
+    if (options->group_count > 0 && !backend->is_shared) {
+        fail_no_groups(backend, ret_failure);
         return NULL;
     }
     struct store *store = calloc(1, sizeof *store);
@@ -104,6 +117,17 @@ int store_commit(struct store *store, const struct store_batch *batch,
     return store->backend->commit(store->self, batch, ret_failure);
 }
 
+bool store_can_walk(const struct store *store)
+{
+    return store->backend->walk != NULL;
+}
+
+int store_walk(struct store *store, struct store_slots slots, store_visit_fn visit, void *context,
+               struct store_failure *ret_failure)
+{
+    return store->backend->walk(store->self, slots, visit, context, ret_failure);
+}
+
 bool store_tend(struct store *store)
 {
     return store->backend->tend(store->self);
@@ -133,7 +157,25 @@ int store_migrate(const char *url, const struct store_migration *how,
         fail_unknown(url, ret_failure);
         return -EIO;
     }
+    if (how->group != NULL && !backend->is_shared) {
+        fail_no_groups(backend, ret_failure);
+        return -EIO;
+    }
     return backend->migrate == NULL ? 0 : backend->migrate(rest, how, ret_failure);
+}
+
+int store_list_groups(const char *url, uint64_t timeout_ns, store_group_fn visit, void *context,
+                      struct store_failure *ret_failure)
+{
+    const char *rest;
+    const struct store_backend *backend = find_backend(url, &rest);
+    if (backend == NULL)
+        fail_unknown(url, ret_failure);
+    else if (!backend->is_shared)
+        fail_no_groups(backend, ret_failure);
+    else
+        return backend->list_groups(rest, timeout_ns, visit, context, ret_failure);
+    return -EIO;
 }
 
 bool store_url_is_shared(const char *url)
@@ -141,6 +183,25 @@ bool store_url_is_shared(const char *url)
     const char *rest;
     const struct store_backend *backend = find_backend(url, &rest);
     return backend != NULL && backend->is_shared;
+}
+
+bool store_url_keeps_nothing(const char *url)
+{
+    const char *rest;
+    const struct store_backend *backend = find_backend(url, &rest);
+    return backend != NULL && backend->keeps_nothing;
+}
+
+void store_url_identify(const char *url, char *ret_text, size_t size)
+{
+    const char *rest;
+    struct stat status;
+    const struct store_backend *backend = find_backend(url, &rest);
+    if (backend != NULL && backend->is_directory && stat(rest, &status) == 0)
+        (void)snprintf(ret_text, size, "%s %llu:%llu", backend->scheme,
+                       (unsigned long long)status.st_dev, (unsigned long long)status.st_ino);
+    else
+        (void)snprintf(ret_text, size, "%s", backend != NULL ? backend->scheme : "");
 }
 
 void store_close(struct store *store)

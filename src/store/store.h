@@ -9,6 +9,7 @@
  *           ascending slot order
  *   commit  makes one batch durable, whole or not at all, before it returns
  *   tend    does a bounded piece of upkeep while there is nothing to commit (reserving space)
+ *   walk    hands over some of the records of a kind, between two commits (snapshot.h)
  *   close   releases the store; everything committed stays
  *
  * How to be wrong: a commit that failed may or may not have landed. The server must then stop
@@ -21,6 +22,7 @@
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
+#include "store/group.h"
 #include "store/record.h"
 
 /* The most records that one batch may add or change for the promise about space to hold. */
@@ -39,6 +41,13 @@ struct store_options {
     bool is_server;  /* serves clients: takes over from the last server, with the next epoch (D6) */
     bool is_standby; /* --standby: waits as long as another server is active */
     uint64_t timeout_ns; /* --store-timeout: patience with a store that is away; 0: 30 s */
+    /* Of a shared store: whose records these are, good names; 0: of no group. A standby may name
+     * several, and gets the first that nobody serves; see struct store_summary. */
+    uint32_t group_count;
+    const char *groups[STORE_GROUPS_MAX];
+    /* is_server: where clients find it with each of them, for people; without a group the first.
+     * NULL: no clients are served. */
+    const char *addresses[STORE_GROUPS_MAX];
     /* Both may be NULL, and run on the thread that opens or commits. */
     bool (*is_cancelled)(void *context);
     void (*say)(void *context, const char *sentence);
@@ -49,12 +58,14 @@ struct store_options {
 struct store_failure {
     int exit_code; /* 74 store, 76 replaced, 78 format newer, 2 for an invalid URL */
     char text[512];
+    bool is_in_use; /* another process on this machine has it */
 };
 
 /* What is known of a store before its records are read. */
 struct store_summary {
     bool may_have_lost;                   /* D16: an unsynced run ended with the machine */
     uint32_t slots_used[RECORD_KIND_END]; /* per kind, the highest slot of an intact record + 1 */
+    uint32_t group;                       /* which of options.groups this is */
     char note[512]; /* what the operator should know of this open; empty when there is nothing */
 };
 
@@ -77,6 +88,19 @@ __attribute__((warn_unused_result)) int store_commit(struct store *store,
                                                      const struct store_batch *batch,
                                                      struct store_failure *ret_failure);
 
+/* Can it be read in pieces between commits? A shared store cannot, and needs not: it gives readers
+ * a state of their own (store_options.is_reader). */
+bool store_can_walk(const struct store *store);
+/* Slots of one kind, from the first up to the end, which is not one of them. */
+struct store_slots {
+    enum record_kind kind;
+    uint32_t from, end;
+};
+/* As store_load, of these; of a store that can. */
+__attribute__((warn_unused_result)) int store_walk(struct store *store, struct store_slots slots,
+                                                   store_visit_fn visit, void *context,
+                                                   struct store_failure *ret_failure);
+
 /* True when there is more to tend; false when the store is content or cannot do more now. */
 bool store_tend(struct store *store);
 
@@ -98,8 +122,9 @@ void store_close(struct store *store);
 
 /* How the tables of a store are brought to another version. */
 struct store_migration {
-    bool print_only; /* says what it would do, and changes nothing */
-    bool is_down;    /* one version back; otherwise up to this program's */
+    bool print_only;   /* says what it would do, and changes nothing */
+    bool is_down;      /* one version back; otherwise up to this program's */
+    const char *group; /* whose tables; NULL: of no group */
     void (*visit)(void *context, uint32_t from, uint32_t to,
                   const char *sql); /* before each step */
     void *context;
@@ -110,10 +135,35 @@ __attribute__((warn_unused_result)) int store_migrate(const char *url,
                                                       const struct store_migration *how,
                                                       struct store_failure *ret_failure);
 
+/* One of the groups of a shared store, or what it has without one. The strings die when the visitor
+ * returns; NULL: not known. */
+struct store_group {
+    const char *name;    /* NULL: of no group */
+    bool is_served;      /* a server is active */
+    const char *host;    /* of that server, or of the last one */
+    const char *address; /* where clients find, or found, it */
+    const char *since;   /* when it took over, in UTC as ISO 8601 */
+    uint64_t epoch;
+    uint32_t waiting;         /* standbys that wait for it */
+    const char *waiting_from; /* their hosts, with commas */
+};
+typedef int (*store_group_fn)(void *context, const struct store_group *group);
+
+/* Every group of a shared store, by name, first what belongs to none. 0; what the visitor returned;
+ * or -EIO with *ret_failure filled, also of a store that cannot have groups. */
+__attribute__((warn_unused_result)) int store_list_groups(const char *url, uint64_t timeout_ns,
+                                                          store_group_fn visit, void *context,
+                                                          struct store_failure *ret_failure);
+
 /* True: other machines can use this store too, and only its epoch decides who may reply
  * (docs/high-availability.md). Every reply then needs a commit that began after its request was
  * read. */
 bool store_url_is_shared(const char *url);
+/* A name that is the same for everybody on this machine who uses that store, however it was
+ * written; of a store that is not in a directory only its kind. */
+void store_url_identify(const char *url, char *ret_text, size_t size);
+/* True: whatever is stored is gone when the store is closed. */
+bool store_url_keeps_nothing(const char *url);
 
 /* The URL without secrets: a password becomes three dots. */
 void store_show_url(const char *url, char *ret_text, size_t size);

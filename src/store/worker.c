@@ -14,6 +14,9 @@
  *  (1) The outcome is published before the wake function runs, so that the woken thread finds it.
  *  (2) After a failed commit the store is not touched again except to be closed (D9).
  *  (3) The store is opened before this thread starts and closed by it: one thread at a time.
+ *  (4) A copy hears of every batch before the store does. Under any load it makes one step for each
+ *      batch: it comes to an end, and a batch waits for one step at most, and for the copy of what
+ *      it changes itself.
  */
 #include "store/worker.h"
 
@@ -42,6 +45,8 @@ struct worker {
     bool is_queued;              /* the batch waits for the thread */
     struct worker_report report; /* news that were not polled yet */
     bool is_stopping, has_ended, has_failed;
+    struct copy *copy;    /* being made; NULL: none. Only the thread ends it */
+    bool is_turn_of_copy; /* there was a batch, or upkeep, since its last step */
 };
 
 static uint64_t clock_ns(void)
@@ -75,12 +80,47 @@ static void unlock(struct worker *worker)
 
 /* ---- the store thread; each of these is entered and left with the mutex held ---- */
 
+/* Who waits for bytes of the copy, or for its end, is told. */
+static void report_copied(struct worker *worker)
+{
+    worker->report.has_copied = true;
+    unlock(worker);
+    worker->wake(worker->context);
+    lock(worker);
+}
+
+/* It is over, or ends here and says why. */
+static void end_copy(struct worker *worker, const char *why)
+{
+    struct copy *copy = worker->copy;
+    worker->copy = NULL;
+    if (copy != NULL && copy_leave(copy, why))
+        report_copied(worker);
+}
+
+static void run_copy(struct worker *worker)
+{
+    struct copy *copy = worker->copy;
+    worker->is_turn_of_copy = false;
+    unlock(worker);
+    bool is_over = copy_step(copy, worker->store);
+    lock(worker);
+    if (is_over)
+        end_copy(worker, NULL);
+    else if (copy_has_news(copy))
+        report_copied(worker);
+}
+
 static void run_commit(struct worker *worker)
 {
     const struct store_batch batch = worker->batch;
+    struct copy *copy = worker->copy;
     worker->is_queued = false;
+    worker->is_turn_of_copy = true;
     unlock(worker);
 
+    if (copy != NULL)
+        copy_keep(copy, worker->store, &batch);
     struct worker_report report = {.txn = batch.txn};
     int code = store_commit(worker->store, &batch, &report.failure);
     report.news = code == 0 ? WORKER_COMMITTED : WORKER_FAILED;
@@ -88,6 +128,7 @@ static void run_commit(struct worker *worker)
     report.checked_ns = store_checked_ns(worker->store);
 
     lock(worker);
+    report.has_copied = worker->report.has_copied;
     worker->report = report;
     worker->has_failed = code != 0;
     unlock(worker);
@@ -98,6 +139,7 @@ static void run_commit(struct worker *worker)
 /* True when there is more to tend. */
 static bool run_tend(struct worker *worker)
 {
+    worker->is_turn_of_copy = true;
     unlock(worker);
     bool has_more = store_tend(worker->store);
     bool has_room = store_has_room(worker->store);
@@ -121,6 +163,11 @@ static bool wait_for_work(struct worker *worker)
     return !wait_until(&worker->to_thread, &worker->mutex, clock_ns() + ROOM_RETRY_NS);
 }
 
+static bool may_copy(struct worker *worker)
+{
+    return worker->copy != NULL && !worker->is_stopping && copy_is_wanting(worker->copy);
+}
+
 static void *run(void *argument)
 {
     struct worker *worker = argument;
@@ -128,7 +175,12 @@ static void *run(void *argument)
 
     lock(worker);
     for (;;) {
-        if (worker->is_queued) {
+        if (worker->has_failed)
+            end_copy(worker, "the store failed");
+        bool is_copying = may_copy(worker);
+        if (is_copying && (worker->is_turn_of_copy || (!worker->is_queued && !may_tend))) {
+            run_copy(worker);
+        } else if (worker->is_queued) {
             run_commit(worker);
             may_tend = !worker->has_failed;
         } else if (worker->is_stopping) {
@@ -139,6 +191,7 @@ static void *run(void *argument)
             may_tend = wait_for_work(worker);
         }
     }
+    end_copy(worker, "the server is stopping");
     unlock(worker);
     store_close(worker->store);
     lock(worker);
@@ -223,9 +276,31 @@ void worker_poll(struct worker *worker, struct worker_report *ret)
     lock(worker);
     *ret = worker->report;
     worker->report.news = WORKER_NOTHING;
+    worker->report.has_copied = false;
     unlock(worker);
     if (ret->news != WORKER_NOTHING)
         worker->is_batch_out = false;
+}
+
+bool worker_copy(struct worker *worker, struct copy *copy)
+{
+    lock(worker);
+    bool is_taken = worker->copy == NULL && !worker->has_failed && !worker->is_stopping &&
+                    store_can_walk(worker->store);
+    if (is_taken) {
+        copy_hold(copy);
+        worker->copy = copy;
+        CHECK(pthread_cond_signal(&worker->to_thread) == 0);
+    }
+    unlock(worker);
+    return is_taken;
+}
+
+void worker_copy_on(struct worker *worker)
+{
+    lock(worker);
+    CHECK(pthread_cond_signal(&worker->to_thread) == 0);
+    unlock(worker);
 }
 
 bool worker_free(struct worker *worker, uint64_t patience_ns)

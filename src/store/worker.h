@@ -3,15 +3,16 @@
  *
  * The server thread hands over a batch and continues to fill the next one; the worker calls the
  * back end and posts the outcome through a callback that runs on the worker's thread and may only
- * wake the server's loop. Between batches it tends the store. This hand-off holds the only mutex
- * that locks depend on.
+ * wake the server's loop. Between batches it tends the store, and makes a copy of it if asked to:
+ * one step after each commit, and as many as there is time for while there is nothing to commit.
+ * This hand-off holds the only mutex that locks depend on.
  *
  * All functions here belong to the server thread.
  */
 #ifndef STORE_WORKER_H
 #define STORE_WORKER_H
 
-#include "store/store.h"
+#include "store/copy.h"
 
 struct worker;
 
@@ -28,6 +29,7 @@ struct worker_report {
     enum worker_news news;
     uint64_t txn;
     bool has_room;       /* valid with every report */
+    bool has_copied;     /* who waits for bytes of the copy, or for its end, can go on */
     uint64_t checked_ns; /* of a shared store, see store_checked_ns */
     struct store_failure failure;
 };
@@ -45,6 +47,12 @@ void worker_commit(struct worker *worker, const struct store_batch *batch);
 
 /* Takes the news, if any. has_room is always filled. */
 void worker_poll(struct worker *worker, struct worker_report *ret);
+
+/* Begins to copy the store; the worker is its second holder until the copy is over. False: another
+ * one is being made, the store cannot be walked, or has failed. */
+bool worker_copy(struct worker *worker, struct copy *copy);
+/* A copy wants to go on (copy_is_wanting), or is not wanted any more. */
+void worker_copy_on(struct worker *worker);
 
 /*
  * Waits at most `patience_ns` for the batch that is out, then ends the thread and closes the store;

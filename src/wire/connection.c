@@ -16,12 +16,14 @@
  *  (1) Once control returns to the loop, held and pending point into the stash or into the reader's
  *      buffer, never into the shared read buffer.
  *  (2) A connection does not read while it is paused, closing, or at its end.
- *  (3) While libuv writes out_writing, nothing else is written: replies collect in out.
+ *  (3) While a lot of replies is being written, nothing else is: the next one collects
+ *      (connection_write.c).
  */
 #include "wire/connection.h"
 
 #include "base/check.h"
 #include "base/minmax.h"
+#include "wire/connection_parts.h"
 #include "wire/tcp.h"
 
 #include <stdlib.h>
@@ -31,15 +33,13 @@ static bool is_paused(const struct connection *c)
     return !list_is_empty(&c->by_pause);
 }
 
-/* A peer that sent EOF and got every reply is closed. */
-static void finish(struct connection *c)
+void connection_finish(struct connection *c)
 {
     if (c->at_end && c->in_flight == 0 && replies_is_empty(&c->replies) && !is_paused(c))
         connection_close(c);
 }
 
-/* A connection on either list waits for the peer to move; see tcp.c for what follows. */
-static void note_waiting(struct connection *c)
+void connection_note_waiting(struct connection *c)
 {
     bool waits = !record_reader_is_empty(&c->reader) || c->replies.is_writing || c->at_end;
     if (waits && list_is_empty(&c->by_wait)) {
@@ -50,8 +50,7 @@ static void note_waiting(struct connection *c)
     }
 }
 
-/* The peer has moved: a record is complete, or replies were read. Its time starts again. */
-static void note_progress(struct connection *c)
+void connection_note_progress(struct connection *c)
 {
     list_remove(&c->by_wait);
 }
@@ -208,7 +207,7 @@ static bool consume(struct connection *c, struct bytes input)
             connection_close(c);
             break;
         case RECORD_READ_WHOLE:
-            note_progress(c);
+            connection_note_progress(c);
             if (!deliver(c, record)) {
                 if (!c->is_closing)
                     hold(c, record, input);
@@ -248,8 +247,8 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
         (void)uv_read_stop(stream);
         c->is_reading = false;
         c->at_end = true;
-        note_waiting(c);
-        finish(c);
+        connection_note_waiting(c);
+        connection_finish(c);
         return;
     }
     if (nread < 0) {
@@ -274,7 +273,7 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     if (consume(c, input))
         take_turn(c, (uint32_t)nread);
     if (!c->is_closing)
-        note_waiting(c);
+        connection_note_waiting(c);
 }
 
 void connection_start(struct connection *c)
@@ -308,7 +307,7 @@ void connection_resume(struct connection *c)
     c->stash = NULL;
     start_reading(c);
     if (!c->is_closing)
-        note_waiting(c);
+        connection_note_waiting(c);
 }
 
 void connection_quiesce(struct connection *c)
@@ -356,101 +355,6 @@ void connection_send_job(struct connection *c, const struct rpc_finished *finish
         return;
     }
     note_unflushed(c);
-}
-
-bool connection_is_being_read(struct connection *c)
-{
-    size_t unwritten_len = uv_stream_get_write_queue_size((const uv_stream_t *)&c->handle);
-    bool is_read = c->replies.is_writing && unwritten_len < c->unwritten_len;
-    c->unwritten_len = unwritten_len;
-    return is_read;
-}
-
-static void on_written(uv_write_t *write, int status)
-{
-    struct connection *c = write->data;
-    replies_written(&c->replies, false);
-    if (c->is_closing)
-        return;
-    if (status != 0) {
-        connection_close(c);
-        return;
-    }
-    note_progress(c);
-    connection_flush(c);
-    if (!c->is_closing)
-        note_waiting(c);
-    finish(c);
-}
-
-/* Leaves the rest of a lot to libuv. */
-static void write_rest(struct connection *c, uv_buf_t *bufs, uint32_t count, size_t written)
-{
-    uint32_t first = 0;
-    MARK("connection_write_incomplete");
-    while (written >= bufs[first].len)
-        written -= bufs[first++].len;
-    bufs[first] = uv_buf_init(bufs[first].base + written, (unsigned)(bufs[first].len - written));
-    c->write.data = c;
-    if (uv_write(&c->write, (uv_stream_t *)&c->handle, bufs + first, count - first, on_written) !=
-        0) {
-        replies_written(&c->replies, false);
-        connection_close(c);
-        return;
-    }
-    c->unwritten_len = uv_stream_get_write_queue_size((const uv_stream_t *)&c->handle);
-    note_waiting(c);
-}
-
-/* One lot. False: not all of it could be written at once, or the connection is closed. */
-static bool write_lot(struct connection *c, bool is_gated)
-{
-    uv_buf_t bufs[1 + REPLIES_LARGE_PER_WRITE];
-    uint32_t count = replies_take(&c->replies, bufs);
-    size_t len = 0;
-    for (uint32_t i = 0; i < count; i++)
-        len += bufs[i].len;
-    int written = uv_try_write((uv_stream_t *)&c->handle, bufs, count);
-    if (written < 0 && written != UV_EAGAIN) {
-        replies_written(&c->replies, false);
-        connection_close(c);
-        return false;
-    }
-    size_t taken = written > 0 ? (size_t)written : 0;
-    if (taken > 0)
-        note_progress(c);
-    if (taken == len) {
-        /* Without more calls nothing more is expected soon, and the buffer goes. */
-        replies_written(&c->replies, c->is_reading && c->in_flight > 0);
-        return true;
-    }
-    if (is_gated && lease_is_shared(rpc_server_lease(c->tcp->server))) {
-        /* What libuv queues leaves whenever the peer reads, which may be too late. */
-        replies_written(&c->replies, false);
-        connection_close(c);
-        return false;
-    }
-    write_rest(c, bufs, count, taken);
-    return false;
-}
-
-void connection_flush(struct connection *c)
-{
-    list_remove(&c->by_flush);
-    if (c->is_closing || c->replies.is_writing || replies_is_empty(&c->replies))
-        return;
-    bool is_gated = c->is_out_gated;
-    c->is_out_gated = false;
-    if (is_gated && !lease_may_send(rpc_server_lease(c->tcp->server), clock_boot_ns())) {
-        MARK("connection_answers_too_late");
-        connection_close(c);
-        return;
-    }
-    while (!replies_is_empty(&c->replies))
-        if (!write_lot(c, is_gated))
-            return;
-    note_waiting(c);
-    finish(c);
 }
 
 static void on_closed(uv_handle_t *handle)

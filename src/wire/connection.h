@@ -36,11 +36,13 @@ enum {
     /* Where files are served: input of one connection in one turn. Others, who may want a lock,
      * have theirs before it continues. */
     CONNECTION_TURN_MAX = 256 * 1024,
+    /* Of a pipe that the socket does not take: so much of it libuv writes, to wait for room. */
+    CONNECTION_BRIDGE_LEN = 64,
 };
 
 struct connection {
     uv_tcp_t handle;
-    uv_write_t write; /* for what one write could not send */
+    uv_write_t write; /* for what the socket did not take */
     struct tcp *tcp;
     struct rpc_source source;
     struct list by_activity; /* tcp->connections, least recently heard first */
@@ -56,8 +58,10 @@ struct connection {
     struct bytes pending; /* input behind it */
 
     struct replies replies;
-    size_t unwritten_len; /* of what libuv writes, when that was last looked at */
-    uint64_t weight;      /* of its calls that are executed elsewhere */
+    size_t handed_len;      /* of these, to libuv, which has not written all of it yet */
+    uint64_t unwritten_len; /* of the lot, when that was last looked at */
+    uint8_t bridge[CONNECTION_BRIDGE_LEN];
+    uint64_t weight; /* of its calls that are executed elsewhere */
     uint32_t in_flight;
     uint32_t turn, taken; /* input that was taken in that turn of tcp, in bytes */
     bool is_reading, is_closing;

@@ -3,6 +3,7 @@
  */
 #include "wire/wire.h"
 
+#include "base/check.h"
 #include "wire/tcp.h"
 #include "wire/udp.h"
 
@@ -66,6 +67,7 @@ static void release_jobs(struct wire *wire)
     while (rpc_server_next_job(wire->server, clock_now_ns(wire->clock), &finished)) {
         tcp_call_ended(wire->tcp, finished.taken_by, finished.weight);
         if (finished.to.peer.transport == TRANSPORT_UDP) {
+            CHECK(finished.job->pipe.len == 0);
             udp_send(wire->udp, &finished.to, (struct bytes){finished.message, finished.len});
             rpc_server_release_job(wire->server, finished.job);
         } else {
@@ -95,6 +97,12 @@ void wire_flush(struct wire *wire)
     release(wire); /* what was admitted may need no new batch */
     udp_flush(wire->udp);
     tcp_flush(wire->tcp);
+}
+
+uint32_t wire_connections(const struct wire *wire, uint32_t *ret_max)
+{
+    *ret_max = wire->tcp->connections_max;
+    return wire->tcp->connections.count;
 }
 
 bool wire_is_holding_back(const struct wire *wire)

@@ -28,6 +28,9 @@ __attribute__((warn_unused_result)) int wire_listen(struct wire *wire, struct li
  */
 void wire_flush(struct wire *wire);
 
+/* Connections that are open, and how many may be. */
+uint32_t wire_connections(const struct wire *wire, uint32_t *ret_max);
+
 /* True: calls were read that there was no room for yet, or more may be unread behind them. */
 bool wire_is_holding_back(const struct wire *wire);
 

@@ -28,9 +28,10 @@ static const struct {
     {"reachable", rows_reachable}, {"silent", rows_silent},
     {"locks", rows_locks},         {"newcomers", rows_newcomers},
     {"file", rows_file},           {"postgres", rows_postgres},
-    {"http", rows_http},           {"storm", rows_storm},
-    {"files", rows_files},         {"files", rows_files_durable},
-    {"mirror", rows_mirror},       {"monitor", rows_monitor},
+    {"http", rows_http},           {"backup", rows_backup},
+    {"storm", rows_storm},         {"files", rows_files},
+    {"files", rows_files_durable}, {"mirror", rows_mirror},
+    {"monitor", rows_monitor},
 };
 
 struct options {
@@ -79,6 +80,13 @@ static void describe(char *ret, size_t size)
              sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+/* By its name, or by the beginning of the keys of some of its lines: "files-read". */
+static bool is_asked_for(const char *only, const char *name)
+{
+    size_t len = strlen(name);
+    return !only || strcmp(only, name) == 0 || (strncmp(only, name, len) == 0 && only[len] == '-');
+}
+
 int main(int count, char **arguments)
 {
     static struct report report;
@@ -89,12 +97,12 @@ int main(int count, char **arguments)
         fprintf(stderr,
                 "usage: bench HOLDFASTD TOOLS WORK JSON [--compare FILE] [--rounds N]"
                 " [--only calls|registrations|reachable|silent|locks|newcomers|file|postgres|http|"
-                "storm|files|mirror|monitor]"
+                "backup|storm|files|files-KEY|mirror|monitor]"
                 " [--quick]\n");
         return 2;
     }
     struct peers_paths paths = {arguments[1], arguments[2], arguments[3]};
-    struct rows rows = {&report, options.rounds, options.is_quick, false};
+    struct rows rows = {&report, options.only, options.rounds, options.is_quick, false};
     if (options.compare && access(options.compare, R_OK) < 0) {
         fprintf(stderr,
                 "bench: cannot read %s: %s; give COMPARE a file that an earlier run wrote\n",
@@ -104,7 +112,7 @@ int main(int count, char **arguments)
     describe(about, sizeof(about));
     peers_init(&paths);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]) && !rows.has_failed; i++) {
-        if (options.only && strcmp(options.only, table[i].name) != 0)
+        if (!is_asked_for(options.only, table[i].name))
             continue;
         has_run = true;
         table[i].measure(&rows);

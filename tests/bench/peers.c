@@ -58,6 +58,11 @@ const char *peers_path(const char *name)
     return text;
 }
 
+const char *peers_holdfastd(void)
+{
+    return peers.paths.holdfastd;
+}
+
 const char *peers_tool(const char *name)
 {
     static char text[512];
@@ -92,7 +97,7 @@ static bool read_readiness(struct peers_server *server, char *line)
 {
     unsigned port;
     remove_separators(line);
-    if (sscanf(line, "holdfast: ready on port %u (state %u, %u clients, %u locks", &port,
+    if (sscanf(line, "holdfast: ready on port %u (state %u, %u client%*[s,] %u lock", &port,
                &server->state, &server->clients, &server->locks) != 4)
         return peers_fail("holdfastd has another readiness line than the bench knows");
     server->port = (uint16_t)port;
@@ -103,7 +108,7 @@ static bool read_monitor_readiness(struct peers_server *server, char *line)
 {
     unsigned port;
     remove_separators(line);
-    if (sscanf(line, "holdfast: monitoring on port %u (state %u, %u hosts", &port, &server->state,
+    if (sscanf(line, "holdfast: monitoring on port %u (state %u, %u host", &port, &server->state,
                &server->clients) != 3)
         return peers_fail("holdfastd has another readiness line than the bench knows");
     server->port = (uint16_t)port;

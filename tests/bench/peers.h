@@ -46,6 +46,8 @@ const char *peers_why(void);
 __attribute__((format(printf, 1, 2))) bool peers_fail(const char *format, ...);
 /* A path below work; valid until the eighth call after it. */
 const char *peers_path(const char *name);
+/* The server, which is also the tool for its store. */
+const char *peers_holdfastd(void);
 /* One of our own tools; valid until the next call. */
 const char *peers_tool(const char *name);
 /* Removes a directory below work. */

@@ -12,6 +12,8 @@
 
 struct rows {
     struct report *report;
+    const char
+        *only; /* the rows that were asked for, or the beginning of a line's key; NULL: all */
     uint32_t rounds;
     bool is_quick;   /* small counts and short times: shows that the bench works, and no more */
     bool has_failed; /* an answer was wrong */
@@ -38,6 +40,9 @@ void rows_postgres(struct rows *rows);
 
 /* What readers over HTTP cost those who lock, and 1,000,000 stored locks those who read. */
 void rows_http(struct rows *rows);
+
+/* What an export of 1,000,000 stored locks costs those who lock meanwhile. */
+void rows_backup(struct rows *rows);
 
 /* What an honest client feels of a hostile one. */
 void rows_storm(struct rows *rows);

@@ -135,22 +135,37 @@ static void judge(const struct row *row, struct report_line *line)
                         : REPORT_FAIL;
 }
 
+static bool is_whole(const struct rows *rows)
+{
+    return !rows->only || strcmp(rows->only, "files") == 0;
+}
+
+static bool is_asked_for(const struct rows *rows, const struct row *row)
+{
+    return is_whole(rows) || strncmp(row->key, rows->only, strlen(rows->only)) == 0;
+}
+
 static void measure_calls(struct rows *rows, struct contest *contest)
 {
     struct report_line *lines[ROWS];
     uint32_t rounds = rows->rounds < ROUNDS_MAX ? rows->rounds : ROUNDS_MAX;
     for (size_t i = 0; i < ROWS; i++) {
+        if (!is_asked_for(rows, &table[i]))
+            continue;
         lines[i] = report_add_line(rows->report, table[i].key, table[i].title, "nfs-ganesha", 0);
         if (!contest->has_ganesha)
             report_note(lines[i], "nfs-ganesha: %s", peers_why());
     }
     for (uint32_t round = 1; round <= rounds && !rows->has_failed; round++)
         for (size_t i = 0; i < ROWS && !rows->has_failed; i++) {
+            if (!is_asked_for(rows, &table[i]))
+                continue;
             rows_say("%s, round %u of %u", table[i].title, round, rounds);
             measure_row(rows, contest, &table[i], lines[i]);
         }
     for (size_t i = 0; i < ROWS; i++)
-        judge(&table[i], lines[i]);
+        if (is_asked_for(rows, &table[i]))
+            judge(&table[i], lines[i]);
 }
 
 /* ---- a listing, and a crowd ---- */
@@ -259,9 +274,9 @@ void rows_files(struct rows *rows)
     static struct contest contest;
     if (start(rows, &contest)) {
         measure_calls(rows, &contest);
-        if (!rows->has_failed)
+        if (!rows->has_failed && is_whole(rows))
             measure_listing(rows, &contest);
-        if (!rows->has_failed)
+        if (!rows->has_failed && is_whole(rows))
             measure_crowd(rows, &contest);
     }
     peers_stop(&contest.holdfastd, SIGKILL);

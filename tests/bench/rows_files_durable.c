@@ -142,6 +142,8 @@ void rows_files_durable(struct rows *rows)
 {
     struct peers_server server = {0};
     char directory[600];
+    if (rows->only && strcmp(rows->only, "files") != 0)
+        return; /* some lines of the other rows */
     (void)mkdir(peers_path(DIRECTORY), 0755);
     snprintf(directory, sizeof(directory), "%s", peers_path(DIRECTORY "/files"));
     (void)mkdir(directory, 0755);

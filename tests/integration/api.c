@@ -345,6 +345,9 @@ static void expect_error(const char *method, const char *path, const char *heade
 
 static void check_errors(void)
 {
+    struct http_reply nobody = get("/api/v1/locks?match=nobody-is-called-that");
+    HARNESS_EXPECT(json_array_size(json_object_get(nobody.json, "locks")) == 0, "%s", nobody.body);
+    http_reply_done(&nobody);
     static const char *const bad[] = {"/api/v1/locks?limit=0",
                                       "/api/v1/locks?limit=1001",
                                       "/api/v1/locks?limit=",
@@ -375,7 +378,10 @@ static void check_errors(void)
                                       "/api/v1/clients?state=given-up",
                                       "/api/v1/clients?match=",
                                       "/api/v1/clients?match=name:",
-                                      "/api/v1/clients?nmae=a"};
+                                      "/api/v1/clients?nmae=a",
+                                      "/api/v1/locks?match=",
+                                      "/api/v1/waiters?match",
+                                      "/api/v1/samples?after=x"};
     static const char *const missing[] = {"/api/v1",
                                           "/api/v1/",
                                           "/api/v2/status",
@@ -386,7 +392,8 @@ static void check_errors(void)
                                           "/api",
                                           "/%2e%2e/etc/passwd",
                                           "/api/v1/locks?client=c99999",
-                                          "/api/v1/locks?share=none"};
+                                          "/api/v1/locks?share=none",
+                                          "/api/v1/locks?export=/nowhere"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         expect_error("GET", bad[i], NULL, 400);
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)

@@ -41,7 +41,7 @@ expect "an odd state" same $((state % 2)) 1
 expect "NULL over TCP" same "$("$PEER" 127.0.0.1 "$port" null)" ok
 expect "NULL over UDP" same "$("$PEER" -u 127.0.0.1 "$port" null)" ok
 expect "STAT says our state" same "$("$PEER" 127.0.0.1 "$port" stat name)" "succ $state"
-expect "readiness is printed once" same "$(grep -c 'ready on port' "$work/first.out")" 1
+expect "readiness is said once" same "$(cat "$work/first.out" "$work/first.log" | grep -c 'ready')" 1
 if rpcinfo=$(command -v rpcinfo || command -v /usr/sbin/rpcinfo); then
     # With -n PORT some versions ask rpcbind all the same; a universal address needs nobody else.
     universal="127.0.0.1.$((port / 256)).$((port % 256))"

@@ -4,18 +4,22 @@
 #
 # Passing proves, on a loopback device of its own with the server's own portmapper on port 111, so
 # that every address of it looks like a client with everything in place:
-#  (1) tables and JSON of clients, locks and waiters; clients are found by id, address and name, an
-#      ambiguous name is refused with the list, also where it is a name and an id; control characters
-#      of a name never reach a terminal; tables fit a terminal, and the ends of handles are seen;
+#  (1) tables and JSON of clients, locks and waiters; locks are sorted, limited and counted, and one
+#      client is shown in words; clients are found by id, address and name, an ambiguous name is
+#      refused with the list, also where it is a name and an id; control characters of a name never
+#      reach a terminal; tables fit a terminal, and the ends of handles are seen;
 #  (2) --path finds the locks on a file by its kernel handle, which ends the NFS handle but for
 #      padding; one that has the same bytes elsewhere is another file;
-#  (3) check-client says in one sentence that nothing is missing, or what is; drill counts who would
-#      be told; explain says what becomes of each lock, also with other options;
+#  (3) check-client says in one sentence that all is OK, or what is missing; drill counts who would be
+#      told, and lists first who would not; explain says what becomes of each lock, also with other
+#      options;
 #  (4) status --watch goes on over a restart and shows the progress of the recovery, in locks, not in
 #      requests; who reclaims is told of in the words of design and page; on a terminal it is not
 #      higher than that, and names are cut;
 #  (6) --state given_up lists lock clients and registrants that could not be notified within
 #      --give-up, and none before that, or who has called since;
+#  (7) status says first who waits for whom, then where the server is, and what it does; what needs
+#      attention makes its exit code 1, and a server that is not there 75; --watch has a clock;
 #  (5) manual pages without a complaint of mandoc, completions without one of bash, both naming every
 #      command and option.
 set -u
@@ -57,6 +61,25 @@ expect "a registrant" matches "$(peer 127.0.0.1 me mon alpha me)" '^succ'
 waiter=$!
 expect "a waiter" wait_until grep -q waiting "$work/waiter"
 
+# (7)
+ask 0 status
+says "^holdfast +[0-9.]+ on $(uname -n), up [0-9]+ s, state $state, start 1"
+says 'waiting +1 request for alpha \(c1, 127\.1\.0\.1\), the first for [0-9]+ s'
+says 'recovery +reclaim: after a restart clients are notified and reclaim'
+says "address +\*:$port; no page"
+says 'load +[0-9]+ requests/s'
+never_says ATTENTION
+expect "who waits comes before what is there" same \
+    "$(grep -n -o -E '^(waiting|clients) ' <<< "$output" | tr '\n' ' ')" '2:waiting  3:clients  '
+ask 0 status --json
+says '"attention": \[\]'
+says '"blockers": \['
+says '"waiters": 1,'
+says '"blockers_more": false'
+says '"requests_per_second": [0-9]+'
+says "\"\*:$port\""
+says '"resource": "connections",'
+
 # (1)
 ask 0 clients
 says 'ID +PROTOCOL +NAME +ADDRESS +STATE +LOCKS +WAITING +TOLD'
@@ -65,11 +88,16 @@ says 'c[0-9] +nsm +me +127\.0\.0\.1'
 says 'be\?\[31mta'
 never_says $'\033'
 ask 0 clients c1
-says 'address +127\.1\.0\.1'
+says 'Client.  id +c1.  name +alpha.  protocol +nlm.  address +127\.1\.0\.1'
+says '  last seen +[0-9]+ s ago \(20[0-9]{2}-'
+says 'Holds.  locks +2.  shares +0 reservations.  waits for +0 locks'
+says 'Restarts.  monitored +yes: it is notified when the server restarts.  notified +no need'
+never_says '_|SM_MON|Tracked'
 ask 0 clients 127.1.0.3
 says 'id +c2'
 ask 0 clients ME
-says 'mon_name +alpha'
+says 'Registration \(SM_MON\).  monitors +alpha.  calls back +me.  procedure +program [0-9]+, version'
+never_says Holds
 ask 2 clients alpha
 says 'more than one client matches'
 says 'c1 +nlm +127\.1\.0\.1'
@@ -110,12 +138,60 @@ ask 0 locks
 says 'c1 +alpha +1 +write +0 +10 +[0-9]+ s +held +1 +default +6f6e65'
 says 'c2 +alpha +1 +read +5 +7 +[0-9]+ s +held'
 says '5 +to end'
+says '
+
+3 locks$'
+ask 0 locks --limit 2
+says '
+
+2 of 3 locks$'
+expect "no more are shown" same "$(grep -c '^c[0-9]' <<< "$output")" 2
+ask 0 locks --limit 1 --client c1
+says '
+
+1 of 2 locks$'
+ask 0 locks --limit 1 --json
+expect "nor as JSON" same "$(grep -c '"client"' <<< "$output")" 1
+says '"total": 3'
+ask 2 locks --limit 0
+says 'limit 0: not a number above 0'
+ask 2 locks --limit x
+# order NAMES: the files of the rows, by the first byte of their handles (one, two, three).
+order() { expect "in order" same "$(awk '/^c/ { printf "%s ", substr($NF, 1, 4) }' <<< "$output")" "$1"; }
+ask 0 locks --sort age
+order '6f6e 7477 7468 '
+ask 0 locks --sort file
+order '6f6e 7468 7477 '
+ask 0 locks --sort client
+order '6f6e 7477 7468 '
+ask 0 locks --sort waiting --limit 1
+order '6f6e '
+says '1 of 3 locks'
+ask 0 locks --sort file --json --limit 2
+expect "JSON is sorted, too" same "$(grep -o '"file":"....' <<< "$output" | tr '\n' ' ')" '"file":"6f6e "file":"7468 '
+ask 2 locks --sort size
+says 'no such order; allowed: age\|client\|file\|waiting'
+ask 0 locks --file 7468
+says 'c2 +alpha'
+says '1 lock$'
+ask 0 locks --file 6F6 # of a byte and a half
+says 'c1 +alpha'
+never_says 7477
+ask 1 locks --file 00
+says 'no lock on a file whose handle is, or begins with, 00'
+ask 2 locks --file mail
+says '--file mail: not a file handle, nor the beginning of one; use hex digits'
+ask 1 locks --export /srv/none
+says 'no such export: /srv/none'
 ask 0 locks --client 127.1.0.3
 says 'c2'
 never_says 'c1 '
 ask 2 locks --client alpha
 ask 0 locks --waiting
 says 'be\?\[31mta +1 +write +0 +to end +[0-9]+ s +c1 +0'
+says '1 waiting request$'
+ask 0 locks --waiting --limit 5 --sort age
+says '1 waiting request$'
 ask 0 locks --file 6f6e650000000000000000000000000000000000000000000000000000000000
 says 'c1'
 never_says '74776f'
@@ -186,6 +262,9 @@ says 'OK: notifications and callbacks work'
 ask 0 check-client ::1 --json
 says '"can_be_told": true'
 ask 0 drill
+expect "there is nothing to say of them" same "$(wc -l <<< "$output")" 1
+says 'After a crash now 4 of 4 clients would be notified'
+ask 0 drill --all
 says 'c1 +alpha +127\.1\.0\.1 +[23] +yes'
 says 'c[0-9] +me +127\.0\.0\.1 +0 +yes +OK: the service it registered answers'
 says 'After a crash now 4 of 4 clients would be notified'
@@ -195,6 +274,13 @@ expect "a registrant nobody can call" matches "$(peer 127.1.0.7 deaf mon alpha d
 ask 1 drill
 says 'deaf:9 +127\.1\.0\.7 +0 +no +the service it registered does not answer'
 says '4 of 5 clients would be notified'
+never_says 'alpha'
+ask 1 drill --all
+expect "failures come first" same "$(awk '/^c/ { print $2; exit }' <<< "$output")" deaf:9
+says 'c1 +alpha'
+ask 1 drill --json
+expect "everybody is there" same "$(grep -c '"can_be_told"' <<< "$output")" 5
+expect "failures first" matches "$(grep '"can_be_told"' <<< "$output" | head -n 1)" false
 expect "it goes" matches "$(peer 127.1.0.7 deaf unmon alpha deaf:9 200000 1 1)" '^state'
 ask 0 explain c1
 says 'kept if reclaimed in grace +released when it reboots'
@@ -243,7 +329,7 @@ says 'nothing listens on port 111'
 ask 1 drill --timeout 1
 says '0 of 4 clients would be notified; 1 lock of the others'
 # (1) A machine that is called as another client is numbered.
-id=$("$HOLDFAST" clients 127.1.0.1 | sed -n 's/^id *//p')
+id=$("$HOLDFAST" clients 127.1.0.1 | sed -n 's/^ *id *//p')
 expect "a lock of a machine called $id" same "$(peer 127.1.0.9 "$id" lock nine)" granted
 ask 2 release "$id" --yes
 says 'more than one client matches'
@@ -305,7 +391,37 @@ else
     echo "not shown: --watch on a small terminal, without script"
 fi
 kill "${keepers[@]}"
+ask 0 end-grace --yes
+expect "what was reclaimed, and what was not" log_has "$work/reclaimed.log" \
+    '^[^ ]* warning a client did not reclaim all of its locks.* name="alpha" reclaimed="2 of 3"$'
+expect "nobody has lost nothing" same "$(grep -c 'locks=0$' "$work/reclaimed.log")" 0
 stop TERM
+
+# (7) The first of these needs attention, and so does the second: nobody can find that server.
+export HOLDFAST_CONTROL="$work/full/control.sock"
+start full --listen 127.0.0.1 --port 0 --http 127.0.0.1:0 --store "lmdb:$work/full" --rpcbind off --max-locks 4 \
+    --max-per-address 100 || finish
+for name in one two three; do
+    expect "a lock" same "$(peer 127.1.0.1 alpha lock $name)" granted
+done
+ask 0 status
+says "address +127\.0\.0\.1:$port; page http://127\.0\.0\.1:[0-9]+/"
+expect "one more" same "$(peer 127.1.0.1 alpha lock four)" granted
+ask 1 status
+says 'ATTENTION 4 of 4 locks are used; raise --max-locks'
+ask 1 status --json
+says '"4 of 4 locks are used; raise --max-locks"'
+"$HOLDFAST" status --watch > "$work/clock" &
+watcher=$!
+expect "a clock" wait_until grep -qE ', start 1, at [0-2][0-9]:[0-5][0-9]:[0-5][0-9]$' "$work/clock"
+# shellcheck disable=SC2317 # called by wait_until
+ticks() { [ "$(grep -o ', at .*' "$work/clock" | sort -u | wc -l)" -ge 2 ]; }
+expect "that goes" wait_until ticks
+stop TERM
+expect "also without a server" wait_until grep -qE '^holdfast  no reply at [0-9:]{8}; trying' "$work/clock"
+kill "$watcher"
+wait "$watcher" 2> /dev/null
+ask 75 status
 
 # (6) Nobody listens on port 111 of these hosts, so nobody can be notified.
 export HOLDFAST_CONTROL="$work/third/control.sock"
@@ -345,8 +461,9 @@ stop TERM
 "$HOLDFAST" completion > "$work/completion"
 expect "bash reads the completions" bash -n "$work/completion"
 if command -v mandoc > /dev/null; then
-    # Each refers to the other, which is not installed here.
-    complaints=$(mandoc -Tlint "$work/holdfast.1" "$work/holdfastd.8" | grep -v 'referenced manual')
+    # Each refers to the other, which is not installed here, and names holdfast as the system it is of.
+    complaints=$(mandoc -Tlint "$work/holdfast.1" "$work/holdfastd.8" 2> /dev/null |
+        grep -v -e 'referenced manual' -e 'system explicitly specified')
     expect "mandoc has nothing to say" same "$complaints" ""
 else
     echo "not shown: manual pages without mandoc"
@@ -372,6 +489,12 @@ expect "words are completed" same "${COMPREPLY[*]}" export
 COMP_WORDS=(holdfast clients --state re) COMP_CWORD=3 COMPREPLY=()
 _holdfast
 expect "values are completed" same "${COMPREPLY[*]}" recovering
+COMP_WORDS=(holdfast locks --sort w) COMP_CWORD=3 COMPREPLY=()
+_holdfast
+expect "orders are completed" same "${COMPREPLY[*]}" waiting
+COMP_WORDS=(holdfast drill --a) COMP_CWORD=2 COMPREPLY=()
+_holdfast
+expect "--a is completed" same "${COMPREPLY[*]}" --all
 COMP_WORDS=(holdfast clients --m) COMP_CWORD=2 COMPREPLY=()
 _holdfast
 expect "--m is completed" same "${COMPREPLY[*]}" --mon-name

@@ -17,7 +17,7 @@
  * is often unlocked before the rest. Who relies on what is in reliance.h, which judges every grant.
  *
  * The server dies at any moment (crowd_recovery.h): everything in flight is then sent again, every
- * host that is told reclaims its locks one after another, and whoever waited goes on waiting.
+ * host that is told reclaims its locks one after another, and waiting clients keep waiting.
  */
 #ifndef INTEGRATION_CROWD_H
 #define INTEGRATION_CROWD_H

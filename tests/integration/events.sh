@@ -8,7 +8,7 @@
 #      started anew in between;
 #  (3) fifty streams, readers that are gone and one that does not read keep nobody else from being
 #      answered, and go away; the server stops at once while streams are open;
-#  (4) an id that makes no sense is as good as none;
+#  (4) an id that makes no sense is as good as none; ?after= says the same as the header;
 #  (5) HEAD of a stream is its headers and the end of the connection.
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -58,9 +58,17 @@ has main '^event: client_renewed'
 # (2), (4)
 id=$(sed -n 's/^id: //p' "$work/main" | head -n 1)
 listen back -H "Last-Event-ID: $id"
-expect "what came after it" wait_until grep -q '^event: client_added' "$work/back"
+expect "what came after it" wait_until grep -q '^event: registered' "$work/back"
 expect "from the next one on" same "$(sed -n 's/^id: //p' "$work/back" | head -n 1)" \
     "${id%-*}-$((${id#*-} + 1))"
+url="$url?after=0" listen all
+has all '^event: client_renewed'
+expect "all that is kept" same "$(sed -n 's/^id: //p' "$work/all" | head -n 1)" "$id"
+url="$url?after=$id" listen after_id
+has after_id '^event: client_renewed'
+expect "what came after an id" same "$(sed -n 's/^id: //p' "$work/after_id" | head -n 1)" "${id%-*}-$((${id#*-} + 1))"
+# The ring is for what happens: a reader that watches for an hour does not push that out.
+expect "a status has no id" same "$(grep -B 1 '^event: status' "$work/main" | grep -c '^id:')" 0
 count=0
 for strange in 99999999999999999999999 -1 x "1;2" "" "$id;" "${id%-*}-"; do
     count=$((count + 1))

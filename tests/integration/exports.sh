@@ -6,6 +6,7 @@
 #      mounts, open files and locks, each export its own; the status names what is async;
 #  (2) a lock is listed by the name its file has now, also after a rename and after kill -9, when
 #      nothing is open yet; hundreds of them at once; where there is no name, by its handle;
+#      --export lists those of one export;
 #  (3) --path finds the locks on a file of an export;
 #  (4) explain, waiting requests and events have the names, too;
 #  (5) without --export there is nothing to list, and it is said;
@@ -69,6 +70,14 @@ expect "the status names what is async" matches "$(holdfast status)" "async +$wo
 expect "and only that" same "$(holdfast status --json | jq -c .files.async)" "[\"$work/two\"]"
 
 # (2)
+of_export() { holdfast locks --export "$1" --json | jq '[.total, (.locks | length)]' -c; }
+expect "of one export" same "$(of_export "$work/one")" '[2,2]'
+expect "of the other" same "$(of_export "$work/two")" '[2,2]'
+expect "of none that is called so" matches "$(holdfast locks --export "$work/three")" \
+    "no such export: $work/three; /api/v1/exports, or holdfast exports, lists them"
+expect "nobody waits there" same "$(holdfast locks --waiting --export "$work/one" --json | jq .total)" 0
+expect "the API has the filter" same \
+    "$(curl -s -m 60 -G --data-urlencode "export=$work/two" "http://127.0.0.1:$http/api/v1/locks" | jq '.locks | length')" 2
 expect "by name" matches "$(holdfast locks)" " $work/one/a file"
 by_handle() { holdfast locks --json | jq -e ".locks[] | select(.file == \"${brief#hex:}\") | .path == null" > /dev/null; }
 expect "and by handle" wait_until by_handle

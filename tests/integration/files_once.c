@@ -30,7 +30,6 @@ enum {
     CALLS = LINKS * SLOTS,
     FIGHTERS = LINKS * (SLOTS - WORKERS),
     DELAY_US = 6000,
-    HTTP_PORT = 8049,
     OLD_TIME = 1000000,
     USER = 1000,
 };
@@ -246,25 +245,6 @@ static void receive(uint32_t link)
 
 /* ---- the server ---- */
 
-static uint64_t read_metric(void)
-{
-    static char text[1 << 20];
-    static const char ask[] = "GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n";
-    static const char name[] = "\nnfs_restart_repeats_total ";
-    struct dial_route route = {.server = dial_endpoint_v4(0x7f000001, HTTP_PORT)};
-    int fd = dial_open(&route, 10000);
-    if (fd < 0 || dial_send(fd, ask, sizeof(ask) - 1, 10000) != 0)
-        return 0;
-    size_t len = 0;
-    for (int got = 1; got > 0 && len<sizeof(text) - 1; len += got> 0 ? (size_t)got : 0)
-        got = dial_receive(fd, text + len, sizeof(text) - 1 - len, 10000);
-    text[len] = 0;
-    close(fd);
-    const char *at = strstr(text, name);
-    HARNESS_EXPECT(at != NULL, "no metric of repeats");
-    return at ? strtoull(at + sizeof(name) - 1, NULL, 10) : 0;
-}
-
 static bool crash(uint32_t delay_us)
 {
     usleep(choose(delay_us));
@@ -435,7 +415,7 @@ static bool run_round(uint32_t round)
         begin(i, is_fighter(i) ? fight : &steps[slots[i].at]);
     if (!finish())
         return false;
-    judged += read_metric();
+    judged += files_stage_metric("nfs_restart_repeats_total");
     bool is_well = check_fight(fight);
     for (uint32_t i = 0; i < CALLS; i++)
         is_well &= is_fighter(i) || check_worker(&slots[i]);
@@ -494,9 +474,7 @@ int main(void)
 {
     files_stage_init(&stage, "files_once");
     const char *path = files_stage_export(&stage, "files", "*(rw,no_root_squash)");
-    char http[32];
-    snprintf(http, sizeof(http), "127.0.0.1:%u", (unsigned)HTTP_PORT);
-    files_stage_option(&stage, "--http", http);
+    files_stage_metrics(&stage);
     kills_max = harness_number("HOLDFAST_FILES_ONCE_KILLS", 40);
     seed = harness_seed() | 1;
     bool is_well = files_stage_start(&stage) && set_up(path);

@@ -270,7 +270,7 @@ stop KILL
 stays_out "no server runs" eva
 kill -STOP "$nfs_pid" # so that grace stands
 start again "${common[@]}" || finish
-expect "the server waits for its client" matches "$(cat "$work/again.out")" '1 locks, grace [1-9]'
+expect "the server waits for its client" matches "$(cat "$work/again.out")" '1 lock, grace [1-9]'
 stays_out "in grace" eva
 kill -CONT "$nfs_pid"
 expect "the client reclaims" log_has "$work/keeper" 'reclaimed$'

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { JUKEBOX_TRIES = 500, RESULTS = 3 };
+enum { JUKEBOX_TRIES = 500, RESULTS = 3, HTTP_PORT = 8049, HTTP_MS = 10000 };
 
 void files_stage_init(struct files_stage *stage, const char *name)
 {
@@ -36,6 +36,35 @@ void files_stage_option(struct files_stage *stage, const char *option, const cha
         abort();
     stage->server.extra[stage->option_count++] = option;
     stage->server.extra[stage->option_count++] = value;
+}
+
+void files_stage_metrics(struct files_stage *stage)
+{
+    static char http[32];
+    snprintf(http, sizeof(http), "127.0.0.1:%u", (unsigned)HTTP_PORT);
+    files_stage_option(stage, "--http", http);
+}
+
+uint64_t files_stage_metric(const char *name)
+{
+    static char text[1 << 20];
+    static const char ask[] = "GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n";
+    struct dial_route route = {.server = dial_endpoint_v4(0x7f000001, HTTP_PORT)};
+    size_t len = 0;
+    int got = 1, fd = dial_open(&route, HTTP_MS);
+    if (fd >= 0 && dial_send(fd, ask, sizeof(ask) - 1, HTTP_MS) == 0)
+        while (len < sizeof(text) - 1 && got > 0) {
+            got = dial_receive(fd, text + len, sizeof(text) - 1 - len, HTTP_MS);
+            len += got > 0 ? (size_t)got : 0;
+        }
+    if (fd >= 0)
+        close(fd);
+    text[len] = 0;
+    char line[128];
+    snprintf(line, sizeof(line), "\n%s ", name);
+    const char *at = strstr(text, line);
+    HARNESS_EXPECT(at != NULL, "no metric is called %s", name);
+    return at ? strtoull(at + strlen(line), NULL, 10) : 0;
 }
 
 const char *files_stage_export(struct files_stage *stage, const char *name, const char *clients)

@@ -23,6 +23,10 @@ struct files_stage {
 void files_stage_init(struct files_stage *stage, const char *name);
 /* One more option of the server. */
 void files_stage_option(struct files_stage *stage, const char *option, const char *value);
+/* The server shows its metrics; before its start. */
+void files_stage_metrics(struct files_stage *stage);
+/* One of them, without labels; the check fails when there is none. */
+uint64_t files_stage_metric(const char *name);
 /* A new directory, exported with these clients and options: "*(rw)". Its path. */
 const char *files_stage_export(struct files_stage *stage, const char *name, const char *clients);
 bool files_stage_start(struct files_stage *stage);

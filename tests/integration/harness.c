@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #define PATIENCE_NS UINT64_C(60000000000)
-#define PATHS_MAX   64
+#define PATHS_MAX   96
 
 static struct {
     const char *name, *command, *dump;
@@ -291,14 +291,32 @@ static bool number_after(const char **at, const char *words, uint32_t *ret)
     return true;
 }
 
+/* A number, then one of these and as many as it says: "1 lock", "2 locks". */
+static bool count_before(const char **at, const char *noun, uint32_t *ret)
+{
+    char words[32];
+    if (!number_after(at, "", ret))
+        return false;
+    snprintf(words, sizeof(words), " %s%s", noun, *ret == 1 ? "" : "s");
+    if (strncmp(*at, words, strlen(words)) != 0)
+        return false;
+    *at += strlen(words);
+    return true;
+}
+
 /* holdfast: ready on port N (state S, C clients, L locks, grace G s) */
 static bool parse_readiness(const char *line, struct harness_server *server)
 {
     uint32_t port, state, clients, locks, grace;
     const char *at = strstr(line, "holdfast: ready on port ");
     if (!at || !number_after(&at, "holdfast: ready on port ", &port) ||
-        !number_after(&at, " (state ", &state) || !number_after(&at, ", ", &clients) ||
-        !number_after(&at, " clients, ", &locks) || !number_after(&at, " locks, grace ", &grace) ||
+        !number_after(&at, " (state ", &state) || strncmp(at, ", ", 2) != 0)
+        return false;
+    at += 2;
+    if (!count_before(&at, "client", &clients) || strncmp(at, ", ", 2) != 0)
+        return false;
+    at += 2;
+    if (!count_before(&at, "lock", &locks) || !number_after(&at, ", grace ", &grace) ||
         strncmp(at, " s)\n", 4) != 0)
         return false;
     server->port = (uint16_t)port;

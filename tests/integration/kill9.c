@@ -10,7 +10,7 @@
  *      every answer carries the current one; the epoch grows by one at each start;
  *  (4) the restarted server knows as many registrants as the store holds;
  *  (5) after the last round SIGTERM under the same load, with callers that do not read just then,
- *      ends the server with 0, and (1) to (4) hold as after a kill.
+ *      makes the server exit with code 0, and (1) to (4) hold as after a kill.
  *
  * 240 source addresses, 300 links (every sixth address speaks UDP, the others TCP, some over two
  * connections), five owners per link, each with one call in flight and four keys. Presence is

@@ -53,8 +53,11 @@ wait_until() {
 
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 
+# In words, or in JSON as the log is.
+ready_line='^\(holdfast: \|{.*"message":"holdfast: \)ready on port'
+
 is_ready_or_gone() {
-    grep -q '^holdfast: ready on port' "$1" || is_gone "$2"
+    grep -q "$ready_line" "$1" || is_gone "$2"
 }
 
 # start NAME OPTIONS...: a server with its log in $work/NAME.log, its output in $work/NAME.out. Sets
@@ -69,13 +72,13 @@ start() {
     server_pids+=("$pid")
     wait_until is_ready_or_gone "$work/$name.out" "$pid"
     took_ms=$(($(milliseconds) - began))
-    line=$(grep '^holdfast: ready on port' "$work/$name.out") || {
+    line=$(grep "$ready_line" "$work/$name.out") || {
         echo "not ready: $*"
         sed 's/^/    /' "$work/$name.log"
         return 1
     }
-    local form='ready on port ([0-9]+) \(state ([0-9]+), ([0-9,]+) clients, '
-    form+='([0-9,]+) locks, grace ([0-9]+) s\)$'
+    local form='ready on port ([0-9]+) \(state ([0-9]+), ([0-9,]+) clients?, '
+    form+='([0-9,]+) locks?, grace ([0-9]+) s\)("|$)'
     matches "$line" "$form" || return 1
     port=${BASH_REMATCH[1]}
     state=${BASH_REMATCH[2]}

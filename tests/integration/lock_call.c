@@ -45,8 +45,9 @@ void lock_call_put(struct packet *packet, const struct lock_call *call)
     static uint32_t xid;
     uint8_t fh[LOCK_CALL_FH_LEN];
     lock_call_fh(call->file, fh);
+    uint32_t cookie = call->cookie != 0 ? call->cookie : call->svid;
     args.cookie.len = 4;
-    memcpy(args.cookie.at, &call->svid, 4);
+    memcpy(args.cookie.at, &cookie, 4);
     args.block = call->block;
     args.exclusive = call->exclusive;
     args.reclaim = call->reclaim;

@@ -19,6 +19,7 @@ struct lock_call {
     uint32_t vers; /* 0: version 4 */
     const char *name;
     uint32_t svid, file;
+    uint32_t cookie; /* another one is not a repeat; 0: the svid */
     uint64_t offset, len;
     bool exclusive, block, reclaim;
     uint32_t state;

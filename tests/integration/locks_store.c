@@ -11,7 +11,7 @@
  *  (3) a blocking LOCK sent twice meanwhile waits once: one UNLOCK, one grant, nothing left over;
  *  (4) an UNLOCK is not acknowledged before it is durable: killed meanwhile, the server still has
  *      the lock;
- *  (5) a store that hangs for good ends the server with 74 (D9), also if the server itself stands
+ *  (5) a store that hangs for good makes the server exit with code 74 (D9), also if it stands
  *      still again and again: only the first time is not the store's.
  *
  * A library in front of fdatasync (slow_sync.c) makes the commits hang; HOLDFAST_SLOW_SYNC_LIBRARY

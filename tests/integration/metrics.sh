@@ -3,10 +3,12 @@
 #
 # Passing proves:
 #  (1) promtool finds nothing to say about /metrics, empty or after traffic, nor about the alert
-#      rules, which name only metrics that are there;
+#      rules; they and the dashboard name only metrics that are there;
 #  (2) every metric of docs/metrics.md is served with the type it says, and no other;
 #  (3) calls, locks, waits and notifications are counted where they belong;
-#  (4) --metrics off serves none and says so.
+#  (4) --metrics off serves none and says so;
+#  (5) every limit has its use beside it, and the options set the limits; who comes near the limit of
+#      one address or one client is counted; the process is measured; the rules fire as they should.
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$(dirname "$0")/lib.sh"
@@ -40,7 +42,7 @@ expect "an idle server's metrics" promtool check metrics < "$work/metrics"
 
 # (2)
 # shellcheck disable=SC2016 # back quotes of Markdown
-sed -n 's/^| `\([a-z_]*\)` | \([a-z]*\) |.*/\1 \2/p' "$root/docs/metrics.md" | grep -vE "$files|^holdfast_monitor_" |
+sed -n 's/^| `\([a-z_]*\)` | \([a-z]*\) |.*/\1 \2/p' "$root/docs/metrics.md" | grep -vE "$files|^holdfast_(monitor_|group_info)" |
     sort > "$work/promised"
 sed -n 's/^# TYPE //p' "$work/metrics" | sort > "$work/served"
 expect "what is served is what is promised" diff "$work/promised" "$work/served"
@@ -48,11 +50,34 @@ expect "every one has help" same "$(grep -c '^# HELP' "$work/metrics")" \
     "$(grep -c '^# TYPE' "$work/metrics")"
 
 # (1) names in the rules, without the functions and labels
-names=$(grep -oE '\b(nlm|nsm|holdfast)_[a-z_]+' "$root/contrib/holdfast-alerts.yml" |
+names=$(grep -oE '\b(nlm|nsm|holdfast|process)_[a-z_]+' "$root/contrib/holdfast-alerts.yml" |
     sed 's/_bucket$//' | grep -v '^holdfast_monitor_' | sort -u) # those are in monitor_view.sh
 for name in $names; do
     expect "the rules' $name is served" grep -q "^# TYPE $name " "$work/metrics"
 done
+# The dashboard has one expression a line. Counters of histograms have the name of the histogram;
+# metrics of files are there only for root.
+names=$(grep -E '"(expr|query)":' "$root/contrib/holdfast-dashboard.json" |
+    grep -oE '\b(nlm|nsm|nfs|mount|holdfast|process)_[a-z_]+' | grep -vE '^holdfast_monitor_' | grep -vE "$files" | sort -u)
+for name in $names; do
+    expect "the dashboard's $name is served" \
+        grep -qE "^# TYPE (${name}|${name%_bucket} histogram|${name%_count} histogram|${name%_sum} histogram)( |$)" "$work/metrics"
+done
+expect "the dashboard was read" [ "$(wc -w <<< "$names")" -gt 20 ]
+# Its expressions as rules, so that promtool reads them; Grafana's variables have a value then.
+{
+    echo 'groups: [{name: dashboard, rules: ['
+    # shellcheck disable=SC2016 # Grafana's variables
+    sed -n 's/^ *"expr": \(".*"\),*$/{record: a:b, expr: \1},/p' "$root/contrib/holdfast-dashboard.json" |
+        sed 's/\$__rate_interval/5m/g; s/\$instance/.*/g' | awk '{ sub(/a:b/, "dashboard:" NR); print }'
+    echo ']}]'
+} > "$work/dashboard.yml"
+expect "its expressions" promtool check rules "$work/dashboard.yml"
+if command -v jq > /dev/null; then
+    expect "the dashboard is JSON" jq -e '.panels | length > 20' "$root/contrib/holdfast-dashboard.json"
+else
+    echo "not shown: jq is not installed"
+fi
 expect "the alert rules" promtool check rules "$root/contrib/holdfast-alerts.yml"
 
 # (3)
@@ -101,6 +126,35 @@ if [ "$(id -u)" = 0 ]; then
     expect "open files" matches "$(value nfs_open_files)" '^[1-9]'
     expect "nobody waits" same "$(value nfs_queue_length)" 0
 fi
+# (5)
+names=$(sed -n 's/^holdfast_limit{resource="\([a-z_]*\)"} .*/\1/p' "$work/metrics")
+for name in lock_clients registrations tracked_clients locks share_reservations waiters name_bytes \
+    connections outgoing_calls; do
+    expect "there is a limit of $name" grep -qx "$name" <<< "$names"
+done
+for name in $names; do
+    used=$(value "holdfast_limit_used{resource=\"$name\"}")
+    limit=$(value "holdfast_limit{resource=\"$name\"}")
+    expect "$used of $limit $name" [ "$used" -le "$limit" ]
+    if [ "$files" = '^$' ] && [ "$name" = locked_files ]; then
+        expect "a file is locked" same "$used" 1
+    fi
+done
+expect "a use for each" same "$(grep -c '^holdfast_limit{' "$work/metrics")" \
+    "$(grep -c '^holdfast_limit_used{' "$work/metrics")"
+expect "--max-locks" same "$(value 'holdfast_limit{resource="locks"}')" 1000000
+expect "a lock of it" same "$(value 'holdfast_limit_used{resource="locks"}')" 1
+expect "a tenth for one address" same "$(value 'holdfast_address_limit{resource="locks"}')" 100000
+expect "nobody is near it" same "$(value 'holdfast_addresses_near_limit{resource="locks"}')" 0
+expect "memory" [ "$(value process_resident_memory_bytes)" -gt 1000000 ]
+expect "of the kernel's measure" [ "$(value process_resident_memory_bytes)" -lt \
+    $(($(awk '/^VmHWM/ { print $2 }' "/proc/$pid/status") * 1024 + 4194304)) ]
+expect "descriptors" same "$(value process_max_fds)" "$(awk '/^Max open files/ { print $4 }' "/proc/$pid/limits")"
+expect "some are open" [ "$(value process_open_fds)" -ge 10 ]
+now=$(date +%s) began=$(value process_start_time_seconds)
+expect "it started a moment ago" [ "${began%.*}" -le "$now" ]
+expect "not long ago" [ "${began%.*}" -gt $((now - 600)) ]
+expect "processor time" matches "$(value process_cpu_seconds_total)" '^[0-9]+\.[0-9]{9}$'
 stop KILL
 
 # Two to be told, and nobody there. Later attempts are counted apart, so that the first ones stay as
@@ -122,6 +176,63 @@ expect "first attempts stay" same "$(first_counts)" "2 started, 0 reached, 2 not
 expect "no later one reached them" same \
     "$(value 'holdfast_notify_retries_total{result="success"}')" 0
 stop TERM
+
+# (5) Of 5 locks that a client may hold, 5 are more than 80 %, and so of 10 that an address may.
+start_metered small --listen 127.0.0.1 --port 0 --http 127.0.0.1:0 --store memory: --no-rpcbind \
+    --max-locks 20 --max-per-address 50 --max-locks-per-client 5 --max-clients 40
+for name in 1 2 3 4 5; do
+    expect "lock $name" same "$("$PEER" -s 127.1.0.1 -n alpha 127.0.0.1 "$port" lock "file$name")" granted
+done
+scrape
+expect "one is near its limit" same "$(value holdfast_clients_near_lock_limit)" 1
+expect "which is" same "$(value holdfast_client_lock_limit)" 5
+expect "its address is not" same "$(value 'holdfast_addresses_near_limit{resource="locks"}')" 0
+for name in 6 7 8 9; do
+    expect "lock $name" same "$("$PEER" -s 127.1.0.1 -n beta 127.0.0.1 "$port" lock "file$name")" granted
+done
+scrape
+expect "now it is" same "$(value 'holdfast_addresses_near_limit{resource="locks"}')" 1
+expect "an unlock" same "$("$PEER" -s 127.1.0.1 -n alpha 127.0.0.1 "$port" unlock file1)" granted
+scrape
+expect "not any more" same "$(value 'holdfast_addresses_near_limit{resource="locks"}')" 0
+expect "nor the client" same "$(value holdfast_clients_near_lock_limit)" 0
+stop TERM
+busy_series=$(for resource in outgoing_calls nfs_calls nfs_call_bytes; do
+    for series in holdfast_limit holdfast_limit_used; do
+        echo "      - {series: '$series{instance=\"a\",resource=\"$resource\"}', values: '100x20'}"
+    done
+done)
+cat > "$work/rules.yml" << END
+rule_files: ["$root/contrib/holdfast-alerts.yml"]
+evaluation_interval: 1m
+tests:
+  - interval: 1m
+    input_series:
+      - {series: 'holdfast_limit{instance="a",resource="locks"}', values: '100x20'}
+      - {series: 'holdfast_limit_used{instance="a",resource="locks"}', values: '80x5 81x15'}
+      - {series: 'holdfast_limit{instance="a",resource="open_files"}', values: '100x20'}
+      - {series: 'holdfast_limit_used{instance="a",resource="open_files"}', values: '100x20'}
+$busy_series
+      - {series: 'holdfast_grace_active{instance="a"}', values: '1x4 0x2 1x14'}
+    alert_rule_test:
+      - {eval_time: 5m, alertname: HoldfastLimitNear}
+      - {eval_time: 2m, alertname: HoldfastGraceLong}
+      - eval_time: 15m
+        alertname: HoldfastLimitNear
+        exp_alerts:
+          - exp_labels: {severity: warning, instance: a, resource: locks}
+            exp_annotations:
+              summary: "holdfast on a uses more than 80 % of its locks"
+              description: "At the limit new ones are refused: holdfast status shows the limits and the options that raise them."
+      - eval_time: 12m
+        alertname: HoldfastGraceLong
+        exp_alerts:
+          - exp_labels: {severity: warning, instance: a}
+            exp_annotations:
+              summary: "the grace period of holdfast on a lasts"
+              description: "No new locks are granted until it ends: holdfast status names the clients it waits for, holdfast end-grace ends it."
+END
+expect "the rules fire at 80 %, and when a grace period lasts" promtool test rules "$work/rules.yml"
 
 # (4)
 start_metered off "${options[@]}" --metrics off

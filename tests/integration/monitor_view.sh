@@ -102,9 +102,9 @@ expect "clients shows the same" same "$("$HOLDFAST" clients | awk '{ print $1, $
 expect "with a title for each" matches "$("$HOLDFAST" clients | head -n 1)" \
     'HOST +ADDRESS +WATCHED +OWED +NOTIFIED +TRIES +LAST NOTICE'
 "$HOLDFAST" clients "$address_b" > "$work/one"
-expect "a host in full" log_has "$work/one" "^mon_name  *$address_b$"
-expect "who registered it" log_has "$work/one" "^callback_host  *$name_a$"
-expect "and no locks" same "$(grep -cE '^(locks|waiters|unsettled_locks|reclaimed) ' "$work/one")" 0
+expect "a host in full" log_has "$work/one" "^  monitors  *$address_b$"
+expect "who registered it" log_has "$work/one" "^  calls back  *$name_a$"
+expect "and no locks" same "$(grep -cE '^(Holds|  (locks|waits for|reclaimed) )' "$work/one")" 0
 expect "explained" matches "$("$HOLDFAST" explain "$address_b")" 'watched for the lock manager'
 expect "status" status_has "$(printf 'hosts +3 watched\nnotices +every host knows')"
 expect "names that do not resolve" status_has 'names +1 name unresolved'
@@ -130,7 +130,7 @@ expect "no option of locks" same "$(get /api/v1/config | grep -cE '"(grace|max-l
 expect "but those of the role" same "$(get /api/v1/config | grep -c '"notify-after"')" 1
 
 # (3)
-others='^(nlm|nfs|mount)_|^nsm_(crash|locks)|^holdfast_(grace|reclaims|released|address_limit|evicted)'
+others='^(nlm|nfs|mount)_|^nsm_(crash|locks)|^holdfast_(grace|group|reclaims|released|tracked|address_limit|addresses_near|client_lock_limit|clients_near|evicted)'
 # shellcheck disable=SC2016 # back quotes of Markdown
 sed -n 's/^| `\([a-z_]*\)` | \([a-z]*\) |.*/\1 \2/p' "$root/docs/metrics.md" | grep -vE "$others" |
     sort > "$work/promised"
@@ -140,7 +140,8 @@ expect "the metrics of this role" diff "$work/promised" "$work/served"
 if command -v promtool > /dev/null; then
     expect "are clean" promtool check metrics < "$work/metrics"
 fi
-names=$(grep -oE '\bholdfast_monitor_[a-z_]+' "$root/contrib/holdfast-alerts.yml" | sort -u)
+names=$(grep -ohE '\bholdfast_monitor_[a-z_]+' "$root/contrib/holdfast-alerts.yml" \
+    "$root/contrib/holdfast-dashboard.json" | sort -u)
 for name in $names; do
     expect "the rules' $name is served" grep -q "^# TYPE $name " "$work/metrics"
 done
@@ -168,7 +169,7 @@ expect "once" same "$(grep -c "^told.*mon_name=$address_b state=73" "$work/lockd
 expect "nothing is owed" status_has 'upcalls +the lock manager knows of every reboot'
 
 # (5)
-"$HOLDFAST" drill --timeout 1 > "$work/drill"
+"$HOLDFAST" drill --timeout 1 --all > "$work/drill"
 expect "somebody would be missed" same "$?" 1
 expect "nodeb would be" log_has "$work/drill" "^c1 .* yes  *OK: notifications work$"
 expect "nobody there" log_has "$work/drill" "^c2  *$silent .* no  *no answer on port 111"

@@ -18,8 +18,8 @@
  *      where a lock is stored that its owner never heard of, and that is left so in every third
  *      round, it stands to its end;
  *      resume: the state is the same, nobody is told, and nobody ever hears "in grace" (D12);
- *  (3) whoever waited before the crash is granted, or gives up (P4): after a reclaim start by
- *      asking again, after a resume without doing anything;
+ *  (3) clients that waited before the crash get their locks, or give up (P4): after a reclaim
+ *      start by asking again, after a resume without doing anything;
  *  (4) in the end everybody unlocks, and then nothing is locked.
  *
  * HOLDFAST_RECOVERY_KILL_ROUNDS (4) rounds. Hosts have ports 111 of their own: it takes root.
@@ -150,7 +150,7 @@ static bool start(struct test *test, const char *grace, bool is_first)
     return crowd_connect(&test->crowd, server);
 }
 
-/* Everybody concerned was told and has reclaimed; whoever waited has what he waited for. */
+/* Everybody concerned was told and has reclaimed; waiting clients have their locks. */
 static bool recover(struct test *test)
 {
     struct crowd *crowd = &test->crowd;

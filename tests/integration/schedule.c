@@ -16,7 +16,7 @@
  *
  * in every second schedule the network loses packets as well. Servers that ended are started again
  * as standbys. Passing proves: no two clients ever relied on conflicting ranges, every reclaim was
- * granted, whoever waited got what he waited for, and when everybody has given back what he had,
+ * granted, waiting clients then got their locks, and when everybody has unlocked everything,
  * nothing is locked. A failure prints the seed and what happened.
  *
  * With HOLDFAST_SEED=N HOLDFAST_SCHEDULE_FIRST=I HOLDFAST_SCHEDULES=2 the faults of one are

@@ -9,6 +9,9 @@
 #      lines say that it is incomplete (D16), and so is a store that they are imported into;
 #  (3) afterwards the server starts on it, with --user (root only);
 #  (4) `holdfast store import` and `clear` by root leave a store that --user can use (root only).
+#  (5) `holdfast store export` of a server with --store memory: gives its records, which can be imported;
+#      of a store in use, what the server says, through --control; the control socket of another
+#      server is refused, and where there is none a sentence says so.
 set -u
 . "$(dirname "$0")/lib.sh"
 
@@ -106,6 +109,32 @@ output=$("$HOLDFAST" store export --store "lmdb:$work/nowhere" 2>&1 < /dev/null)
 expect "exit 74 where there is no store" same $? 74
 expect "a sentence" matches "$output" "no such directory"
 expect "no directory is made" test ! -e "$work/nowhere"
+
+# (5)
+if start memory "${common[@]}" --store memory: --control "$work/memory.sock"; then
+    expect "a lock" same "$("$PEER" -n alpha 127.0.0.1 "$port" lock one)" granted
+    expect "an export" "$HOLDFAST" store export --store memory: --control "$work/memory.sock" "$work/memory.json"
+    expect "its mode" same "$(stat -c %a "$work/memory.json")" 600
+    expect "an import" "$HOLDFAST" store import --store "lmdb:$work/kept" "$work/memory.json"
+    output=$("$HOLDFAST" store export --store "lmdb:$work/kept" 2>&1 < /dev/null)
+    expect "with the lock" matches "$output" '"kind": "lock"'
+    memory_pid=$pid
+    if start kept "${common[@]}" --store "lmdb:$work/kept" --control "$work/kept.sock"; then
+        output=$("$HOLDFAST" store export --store "lmdb:$work/kept" --control "$work/memory.sock" 2>&1 < /dev/null)
+        expect "not of another server" same $? 74
+        expect "a sentence" matches "$output" "has another store than lmdb:$work/kept"
+        output=$("$HOLDFAST" store export --store "lmdb:$work/kept" 2>&1 < /dev/null)
+        expect "not without the socket" same $? 74
+        expect "a sentence" matches "$output" "$work/kept/control.sock: no server has its control socket there; name"
+        expect "who has it" matches "$output" "in use by process"
+        (cd "$work" && "$HOLDFAST" store export --store "lmdb:kept/../kept" --control kept.sock > kept.json)
+        expect "however it is written" same $? 0
+        expect "by the environment" env HOLDFAST_CONTROL="$work/kept.sock" \
+            "$HOLDFAST" store export --store "lmdb:$work/kept" "$work/kept.json"
+        stop KILL
+    fi
+    kill -KILL "$memory_pid"
+fi
 
 # (4)
 if [ ${#owner[@]} -gt 0 ]; then

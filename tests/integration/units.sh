@@ -5,7 +5,9 @@
 # Passing proves:
 #  (1) every line that docs/monitor.md relies on is in contrib/holdfast-monitor.service;
 #  (2) systemd-analyze finds no fault in either unit; where it is not installed, (1) has to do;
-#  (3) with rpc-statd.service as another name of it and rpc-statd-notify.service masked, the NFS server
+#  (3) neither exposes more than 2.0 of systemd-analyze security, both are reloaded by a signal and
+#      watched, and the lock server excludes what would be a second lock manager;
+#  (4) with rpc-statd.service as another name of it and rpc-statd-notify.service masked, the NFS server
 #      can be started after it; with both as names of it systemd finds a cycle: what the mask is for.
 # shellcheck disable=SC2317 # expect calls functions by their names
 set -u
@@ -25,7 +27,7 @@ done << 'END'
 Type=notify
 PartOf=nfs-utils.service
 IgnoreOnIsolate=yes
-Before=nfs-server.service
+Before=nfs-server.service nfs-ganesha.service
 Restart=always
 CapabilityBoundingSet=CAP_NET_BIND_SERVICE
 AmbientCapabilities=CAP_NET_BIND_SERVICE
@@ -33,6 +35,14 @@ Alias=rpc-statd.service
 WantedBy=nfs-client.target nfs-server.service
 END
 expect "it is a monitor" grep -q '^ExecStart=[^ ]*holdfastd --role monitor --force$' "$contrib/holdfast-monitor.service"
+for unit in holdfastd holdfast-monitor; do
+    expect "$unit is reloaded" grep -qxF "ExecReload=/bin/kill -HUP \$MAINPID" "$contrib/$unit.service"
+    expect "$unit is watched" grep -qx 'WatchdogSec=[1-9][0-9]*' "$contrib/$unit.service"
+    expect "$unit comes before ganesha" grep -q '^Before=.*nfs-ganesha.service' "$contrib/$unit.service"
+done
+for other in rpc-statd nfs-server holdfast-monitor; do
+    expect "no $other beside it" grep -q "^Conflicts=.*$other.service" "$contrib/holdfastd.service"
+done
 expect "it is not rpc-statd-notify" same "$(grep -c '^Alias=.*rpc-statd-notify' "$contrib/holdfast-monitor.service")" 0
 
 # (2)
@@ -48,6 +58,13 @@ for unit in holdfastd holdfast-monitor; do
 done
 
 # (3)
+for unit in holdfastd holdfast-monitor; do
+    exposure=$(systemd-analyze security --offline=yes --no-pager "$units/$unit.service" 2>&1 |
+        sed -n 's/.*Overall exposure level.*: \([0-9.]*\) .*/\1/p')
+    expect "$unit.service is exposed by $exposure" awk -v is="${exposure:-10}" 'BEGIN { exit !(is <= 2.0) }'
+done
+
+# (4)
 if [ -e "$system/nfs-server.service" ] && [ -e "$system/rpc-statd.service" ]; then
     ln -s holdfast-monitor.service "$units/rpc-statd.service"
     ln -s /dev/null "$units/rpc-statd-notify.service"

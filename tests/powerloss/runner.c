@@ -72,7 +72,7 @@ static uint64_t now_ms(void)
 static bool parse_readiness(const char *line, struct runner *runner)
 {
     unsigned port, state, clients;
-    if (sscanf(line, "holdfast: ready on port %u (state %u, %u clients", &port, &state, &clients) !=
+    if (sscanf(line, "holdfast: ready on port %u (state %u, %u client", &port, &state, &clients) !=
         3)
         return false;
     runner->port = (uint16_t)port;

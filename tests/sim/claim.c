@@ -166,10 +166,11 @@ void claim_asked(struct world *world, struct ask *ask)
     }
 }
 
-void claim_refused(struct world *world, const struct ask *ask)
+void claim_refused(struct world *world, struct ask *ask)
 {
     struct process *process = ask->process;
     uint32_t file = ask->extent.file;
+    ask->is_refused = true;
     if (ask->plain == PEER_NLM_LOCK)
         process->held[file].exclusive |= ask->held_before.exclusive & process->held[file].any;
     else if (ask->procedure == PEER_NLM_SHARE)

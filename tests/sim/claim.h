@@ -36,7 +36,7 @@ void claim_executing(struct world *world, struct ask *ask);
 /* Its answer leaves the server. */
 void claim_leaves(struct world *world, struct ask *ask, const struct peer_nlm_res *res);
 /* It was refused: what was held before goes on. */
-void claim_refused(struct world *world, const struct ask *ask);
+void claim_refused(struct world *world, struct ask *ask);
 
 /* From here on the process relies on this; `is_confirmed`: granted in this era. */
 void claim_begins(struct world *world, struct process *process, const struct extent *extent,

@@ -160,7 +160,7 @@ static bool is_old_news(const struct ask *ask)
     return ask->heard_count != ask->process->locker->heard_count;
 }
 
-static void lock_answered(struct world *world, struct process *process, const struct ask *ask,
+static void lock_answered(struct world *world, struct process *process, struct ask *ask,
                           uint32_t status)
 {
     if (status == PEER_NLM_IS_GRANTED) {
@@ -563,7 +563,7 @@ void locker_server_started(struct world *world)
 {
     struct lockers *all = world->lockers;
     if (world->machine.has_resumed)
-        return; /* whoever waited still does, as far as the server knows (D12) */
+        return; /* waiting clients still wait, as far as the server knows (D12) */
     for (uint32_t i = 0; all != NULL && world->is_calm && !world->is_manual && i < all->count; i++)
         for (uint32_t p = 0; p < all->at[i].process_count; p++) {
             struct process *process = &all->at[i].processes[p];

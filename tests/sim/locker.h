@@ -103,6 +103,7 @@ struct ask {
     uint32_t programs;   /* TEST: those that were in the way, one bit each */
     bool is_new;         /* LOCK, SHARE: of what it asks for, it can have nothing */
     bool was_full;       /* the store took no new records when it was executed */
+    bool is_refused;     /* so its process was told, and keeps what it had */
     bool may_be_grace, must_be_grace; /* grace could have stood, or must have */
     bool must_be_granted;             /* a reclaim of what was relied on */
     uint32_t answer_len;

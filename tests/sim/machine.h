@@ -21,7 +21,7 @@ void machine_commit(struct world *world, uint64_t ticket);
 
 /* The time as the server believes to have lived it (base/pace.h). */
 uint64_t machine_now_ns(struct world *world);
-/* For stories: the process is not let run for so long. Everybody else goes on. */
+/* For stories: the process is not scheduled for so long. Everybody else goes on. */
 void machine_stand_still(struct world *world, uint64_t for_ns);
 
 /* It serves and is registered: whoever must be told something is called from now on. */

@@ -293,7 +293,9 @@ static bool is_excluded(const struct world *world, const struct mail *mail)
     /* What FREE_ALL frees is all processes': none of them goes on before it is answered. */
     if (ask->procedure == PEER_NLM_FREE_ALL && ask->process->ask != ask)
         return true;
-    return ask->number < ask->process->taken || ask->number < ask->process->void_before;
+    /* Executed now, a shared LOCK would weaken the exclusive one that its process kept. */
+    return ask->is_refused || ask->number < ask->process->taken ||
+           ask->number < ask->process->void_before;
 }
 
 /* ---- at the server ---- */

@@ -179,3 +179,17 @@ STORY(takeover_end_of_grace, "or nobody reclaims it", WORLD_OVERRIDE)
     EXPECT(story_order(world, ORDER_END_GRACE, BETA, NULL) == ORDER_DONE);
     expect_kept(world);
 }
+
+/* BETA has taken it, which was not heard, and the operator releases it on that file: BETA relies on
+ * what is nobody's now, so it has to be notified. */
+STORY(takeover_release, "or the operator releases it", WORLD_OVERRIDE)
+{
+    begin(world, false);
+    story_restart(world);
+    uint32_t state = story_status(world).state;
+    EXPECT(story_order(world, ORDER_RELEASE, BETA, &story_bytes) == ORDER_DONE);
+    EXPECT(story_status(world).state > state);
+    EXPECT(story_order(world, ORDER_RELEASE, BETA, &story_bytes) == ORDER_NOTHING);
+    EXPECT(story_order(world, ORDER_END_GRACE, BETA, NULL) == ORDER_NOTHING);
+    expect_kept(world);
+}

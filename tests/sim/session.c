@@ -136,7 +136,8 @@ static void do_register(struct world *world, struct session *session)
         connected(session, &view);
         return;
     case TRACKER_GONE:
-        if (!was_there || session->is_connected || still_lived_ns(world) < session->until_ns)
+        if (!was_there || session->is_connected ||
+            (still_lived_ns(world) < session->until_ns && !session->is_over))
             world_fail(world, "T2", "the time of %s is over too early", session->key);
         return;
     case TRACKER_LIMIT:
@@ -211,7 +212,11 @@ static void clean_up(struct world *world)
             (still_lived_ns(world) < session->until_ns && !session->is_over))
             world_fail(world, "T2", "the time of %s is over too early", session->key);
         world_trace(world, "the time of %s is over", session->key);
-        session->is_over = session->is_taken = true;
+        session->is_over = true;
+        /* Who took it never hears of that: it comes again (T3). */
+        if (!world->is_calm && world_chance(world, 20))
+            continue;
+        session->is_taken = true;
         session->ref = view.ref;
         if (world->is_calm || world_chance(world, 70))
             do_remove(world, session);
@@ -238,7 +243,7 @@ void session_act(struct world *world)
         do_remove(world, session);
     else if (world->is_calm)
         dice = 100; /* its time ends */
-    else if (dice < 30 && !session->is_over)
+    else if (dice < 30)
         do_register(world, session);
     else if (dice < 50)
         do_reconnect(world, session);

@@ -7,8 +7,9 @@
  *  T2  Nobody's time is over before it is: after a disconnection its time to live, after a restart
  *      the window at least, from readiness on. Until then it comes back with id and bytes as they
  *      were.
- *  T3  Whose time is over waits for its protocol, also over restarts, until it is removed; with
- *      faults off everybody's time ends, and nothing is left.
+ *  T3  Whose time is over waits for its protocol, also over restarts, until it is removed, and is
+ *      handed out again when the one who took it never heard of it; with faults off everybody's
+ *      time ends, and nothing is left.
  *
  * What a session does is done in one step of the core, and counts as stored when a batch that was
  * taken later is.

@@ -1,5 +1,5 @@
 /*
- * still.h -- the process of the server is not let run for a while: SIGSTOP, a paused container, a
+ * still.h -- the process of the server is not scheduled for a while: SIGSTOP, a paused container, a
  * hypervisor with other things to do (decision 022).
  *
  * Everybody else goes on. What arrives waits in sockets, of datagrams only as many as fit; timers

@@ -73,7 +73,7 @@ struct story_raw {
 };
 void story_raw(struct world *world, const struct story_raw *call);
 
-/* Raw bytes from an address; SM_NOTIFY from one, which is executed at once; an operator's order. */
+/* Raw bytes from an address; SM_NOTIFY from one, which is executed at once; an operator command. */
 void story_send(struct world *world, const char *from, uint16_t port, const struct packet *packet);
 void story_notice(struct world *world, const char *from, const char *name, uint32_t state);
 enum order_result story_order(struct world *world, enum order_kind kind, enum who who,

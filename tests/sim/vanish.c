@@ -52,6 +52,11 @@ static bool is_concerned(const struct world *world, const struct process *proces
 
 static void forget(struct process *process, uint32_t file)
 {
+    struct ask *ask = process->ask;
+    if (ask != NULL && ask->extent.file == file) { /* a refusal gives nothing back */
+        ask->held_before = (struct cells){0};
+        ask->reserved_before = (struct reservation){0};
+    }
     process->held[file] = process->believed[file] = (struct cells){0};
     process->reserved[file] = (struct reservation){0};
     process->pending[file] = 0;

@@ -37,6 +37,21 @@ static inline void test_add(struct CMUnitTest test)
     test_all[test_count++] = test;
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_IS_SANITIZED 1
+#elif defined(__has_feature)
+#define TEST_IS_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#else
+#define TEST_IS_SANITIZED 0
+#endif
+
+/* How often something is done that goes wrong by chance only. Sanitizers look at what happens each
+ * time, and threads are twenty times slower with them: an eighth is enough there. */
+static inline uint32_t test_rounds(uint32_t count)
+{
+    return TEST_IS_SANITIZED ? count / 8 : count;
+}
+
 /* Something to be done before or after tests. */
 #define TEST_FIXTURE(name)                                                                         \
     static void name##_do(void **state);                                                           \

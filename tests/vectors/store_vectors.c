@@ -115,12 +115,13 @@ static bool comes_back(enum record_kind kind, uint32_t slot, struct bytes value)
     char why[256];
     struct text cause;
     struct record_change change;
+    struct digest end;
     text_init(&cause, why, sizeof why);
     if (!store_json_put(line, kind, slot, value))
         return false;
     if (slot >= RECORD_SLOT_MAX) /* which no store has */
-        return store_json_get(line, buffer, &change, &cause) != 0;
-    if (store_json_get(line, buffer, &change, &cause) != 0)
+        return store_json_get(line, buffer, &change, &end, &cause) != 0;
+    if (store_json_get(line, buffer, &change, &end, &cause) != 0)
         return is_same("the import", why, "accepted");
     return change.kind == kind && change.slot == slot && bytes_equal(change.value, value);
 }

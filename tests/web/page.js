@@ -15,6 +15,7 @@
  *      there, crashed or given up;
  * (11) 10,000 clients and 1,000,000 locks are pages of a bounded document that answers quickly;
  * (12) of a status monitor it shows hosts and what is owed, and nothing of locks.
+ * What operators work with (search, sorting, charts, commands) is in operators.js.
  * A page also fails its test when a script fails, the policy stops something, a dialog opens, or
  * anything is asked of another server.
  */
@@ -55,7 +56,7 @@ function withWorld(name, options, body) {
     });
 }
 
-const views = ['', '#/clients', '#/locks', '#/notifications', '#/log'];
+const views = ['', '#/clients', '#/locks', '#/notifications', '#/log', '#/config'];
 
 withWorld('it has a strict policy', [], async (world, open) => {
     const reply = await world.get('/');
@@ -139,7 +140,7 @@ withWorld('a conflict appears and goes', [], async (world, open) => {
     await world.peerSays('granted', 2, 'web1', 'lock', 'mail', 0, 100);
     await world.peerSays('granted', 4, 'web2', 'lock', 'mail', 200, 4096, 'shared');
     const waiter = await world.peerSays('waiting', 3, 'db1', 'wait', 'mail', 50, 10);
-    await shows(page, '.lines', /db1 waits \d+ (s|min.*) for web1 on mail/);
+    await shows(page, '.lines', /web1 blocks 1 request, for \d+ (s|min.*) on mail; waiting: db1/);
     await shows(page, '.log', 'db1 (c3) is waiting for a lock');
     await until('the charts have a curve', async () => (await page.locator('.chart .curve').first()
         .getAttribute('d')).length > 0);
@@ -176,12 +177,12 @@ withWorld('a name at two addresses', [], async (world, open) => {
     await world.peerSays('granted', 2, 'web1', 'lock', 'mail', 0, 100);
     await world.peerSays('denied', 3, 'web1', 'lock', 'mail', 0, 100);
     await shows(page, '.lines', new RegExp('name conflict\\s*web1 at 127\\.77\\.0\\.3, heard ' +
-        'from .*, is refused what web1 holds at 127\\.77\\.0\\.2, heard .* If both are the same host: ' +
-        'holdfast move c1 127\\.77\\.0\\.3', 's'));
+        'from .*, is refused what web1 holds at 127\\.77\\.0\\.2, heard .* If both are the same ' +
+        'host:\\s*holdfast move c1 127\\.77\\.0\\.3', 's'));
     await shows(page, '.log', 'Refused 127.77.0.3: web1 (c1) holds it');
     await keep(page, 'name-conflict');
     await world.peerSays('granted', 3, 'web1', 'lock', 'other');
-    await shows(page, '.lines', /Both hold locks; if both are the same host: holdfast release c1/);
+    await shows(page, '.lines', /Both hold locks; if both are the same host:\s*holdfast release c1/);
     await world.peerSays('granted', 3, 'web1', 'unlock', 'other');
     await shows(page, '.lines', /holdfast move c1 127\.77\.0\.3/);
     const path = '/api/v1/clients/c1/move?address=127.77.0.3';
@@ -202,16 +203,19 @@ withWorld('the server crashes and recovers', ['--grace', '600'], async (world, o
     await keep(page, 'crash-no-answer');
 
     await world.serve();
-    await shows(page, '#state', /Recovering\s*\d+ s left/);
+    await shows(page, '#state', /Recovering\s*\d+ min \d+ s left/);
     await shows(page, '#state', /db1 c2\s*unreachable, attempt \d+, 2 locks/);
     await until('web1 has reclaimed', () => keeper.said.includes('reclaimed'));
     await shows(page, '#state', /1 of 3 stored locks reclaimed/);
-    const left = async () => Number(/(\d+) s left/.exec(await text(page, '#state'))[1]);
+    const left = async () => {
+        const [, minutes, seconds] = /(\d+) min (\d+) s left/.exec(await text(page, '#state'));
+        return 60 * minutes + Number(seconds);
+    };
     const first = await left();
     await until('the countdown goes on', async () => await left() < first);
     await until('the title counts', async () =>
-        /^Recovering, \d+ s left/.test(await page.title()));
-    await shows(page, '.lines', /crashed\s*db1/);
+        /^Recovering, \d+ min \d+ s left/.test(await page.title()));
+    await hides(page, '#attention', 'db1'); // it is named above
     await keep(page, 'crash-recovering');
     await page.goto(world.url + '#/notifications');
     await shows(page, 'table', /db1.*127\.77\.0\.3/s);
@@ -251,6 +255,8 @@ withWorld('a client crashes', [], async (world, open) => {
     await keep(page, 'client-crash-log');
     await page.locator('#search').fill('restarted');
     await hides(page, '.log', 'db1');
+    const later = await open({}, '#/log'); // who comes now sees what happened before, in order
+    await shows(later, '.log', /got the lock.*rebooted.*is waiting for a lock/s);
 });
 
 withWorld('names are text', [], async (world, open) => {
@@ -293,16 +299,16 @@ withWorld('the keyboard is enough', [], async (world, open) => {
         document.activeElement.id);
     await shows(page, '#state', 'Ready');
     const order = [];
-    for (let i = 0; i < 9; i++) {
+    for (let i = 0; i < 10; i++) {
         await page.keyboard.press('Tab');
         order.push(await focused());
         const outline = await page.evaluate(() =>
             getComputedStyle(document.activeElement).outlineWidth);
         assert.strictEqual(outline, '3px', `the focus is seen on ${order[i]}`);
     }
-    assert.deepStrictEqual(order.slice(0, 7), ['Skip to the content', 'holdfast', 'Overview',
-        'Clients', 'Locks', 'Notifications', 'Log']);
-    assert.strictEqual(order[8], '?');
+    assert.deepStrictEqual(order.slice(0, 8), ['Skip to the content', 'holdfast', 'Overview',
+        'Clients', 'Locks', 'Notifications', 'Log', 'Config']);
+    assert.strictEqual(order[9], '?');
     await page.keyboard.press('2');
     await shows(page, '#title', 'Clients');
     await shows(page, 'tbody', /db1.*web1.*web2/s);
@@ -328,7 +334,7 @@ withWorld('the keyboard is enough', [], async (world, open) => {
     await page.keyboard.press('Escape');
     await until('the dialog is closed', async () => !await page.locator('dialog').isVisible());
     for (const [key, title] of [['3', 'Locks'], ['4', 'Notifications'], ['5', 'Log'],
-        ['1', 'Ready']]) {
+        ['6', 'Configuration'], ['1', 'Ready']]) {
         await page.keyboard.press(key);
         await shows(page, '#title', title);
     }
@@ -361,7 +367,7 @@ withWorld('a phone shows everything', ['--grace', '600'], async (world, open) =>
         await keep(page, shot);
     };
     const page = await open(phone);
-    await shows(page, '.lines', 'waits');
+    await shows(page, '.lines', 'blocks');
     for (const view of [...views, '#/clients/c1', '#/files/' +
         Buffer.from('a-file-with-a-long-name').toString('hex').padEnd(64, '0')]) {
         await page.goto(world.url + view);
@@ -392,7 +398,7 @@ withWorld('light, dark, and at rest', [], async (world, open) => {
     await world.peerSays('waiting', 3, 'db1', 'wait', 'mail', 50, 10);
     for (const colorScheme of ['light', 'dark']) {
         const page = await open({colorScheme});
-        await shows(page, '.lines', 'waits');
+        await shows(page, '.lines', 'blocks');
         const ground = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
         assert.strictEqual(contrast(ground, 'rgb(255, 255, 255)') > 10, colorScheme === 'dark');
         const pairs = await page.evaluate(() => {
@@ -468,14 +474,14 @@ withWorld('a page that nobody looks at asks nothing', [], async (world, open) =>
 withWorld('without the stream it polls', [], async (world, open) => {
     const page = await open();
     await shows(page, '#link', 'Live');
-    await page.context().route('**/api/v1/events', route => route.abort());
+    await page.context().route('**/api/v1/events?*', route => route.abort());
     await page.reload();
     await shows(page, '#link', 'Polling');
     await shows(page, '.note', 'Live updates are lost: this page polls every 2 s');
     await world.peerSays('granted', 2, 'web1', 'lock', 'mail');
     await shows(page, '.figures', /1\s*lock held/);
     await keep(page, 'polling');
-    await page.context().unroute('**/api/v1/events');
+    await page.context().unroute('**/api/v1/events?*');
     await shows(page, '#link', 'Live');
     await hides(page, '#view', 'Live updates are lost');
 });
@@ -487,7 +493,7 @@ withWorld('a status monitor: hosts, and what is owed', ['--role', 'monitor'],
     await shows(page, '#view', 'Nothing needs attention');
     assert.doesNotMatch(await text(page, '#view'), /[Ll]ocks? held|requests? waiting/);
     assert.deepStrictEqual(await page.locator('#nav a').allInnerTexts(),
-        ['Overview', 'Hosts', 'Notifications', 'Log']);
+        ['Overview', 'Hosts', 'Notifications', 'Log', 'Config']);
     for (const host of ['127.77.0.5', '<b>nobody.example'])
         await world.peerSays('succ', 1, 'us', 'mon', host, 'us', 100021, 3, 16);
     await shows(page, '.figures', /2\s*hosts watched/);
@@ -522,7 +528,7 @@ withWorld('a status monitor: hosts, and what is owed', ['--role', 'monitor'],
     await keep(page, 'monitor-rebooted');
     await page.goto(world.url + '#/notifications');
     await shows(page, 'table', /Host.*127\.77\.0\.5.*us.*(not reached yet|in progress)/s);
-    for (const view of ['', '#/clients', '#/clients/c1', '#/notifications', '#/log']) {
+    for (const view of ['', '#/clients', '#/clients/c1', '#/notifications', '#/log', '#/config']) {
         await page.goto(world.url + view);
         await page.setViewportSize({width: 360, height: 740});
         await until(`${view} fits a phone`, () => page.evaluate(() =>
@@ -539,7 +545,7 @@ function fakeStatus(more) {
         grace: {active: false, remaining_seconds: 0, unsettled_locks: 0, waiting_for: [],
             waiting_for_more: false},
         store: {url: 'memory:', durable_txn: 1, has_room: true, incomplete: false,
-            commit_seconds: 0},
+            commit_seconds: 0, stalled: false},
         silent_holders: [], rpcbind: {mode: 'off', registered: true, reason: null},
         version: '0', ...more};
 }
@@ -549,11 +555,11 @@ withWorld('trouble is said in words', [], async (world, open) => {
     const store = fakeStatus().store;
     let status = fakeStatus();
     await page.context().route('**/api/v1/status', route => route.fulfill({json: status}));
-    await page.context().route('**/api/v1/events', route => route.abort());
+    await page.context().route('**/api/v1/events?*', route => route.abort());
     await page.reload();
     await shows(page, '#state', /Ready.*2 locks held, nobody waits/s);
     for (const [name, more, words] of [
-        ['store-stalls', {store: {...store, commit_seconds: 12.5}},
+        ['store-stalls', {store: {...store, commit_seconds: 12.5, stalled: true}},
             /Store trouble.*a commit has been running for 12 s; replies wait/s],
         ['store-full', {store: {...store, has_room: false}},
             /Store trouble.*The store is full.*new locks are refused; unlocking works/s],
@@ -563,7 +569,7 @@ withWorld('trouble is said in words', [], async (world, open) => {
             /Hard to find.*rpcbind \(system\): it does not answer/s],
         ['silent', {waiters: 1, silent_holders: [{id: 'c17', name: 'web3', address: '10.0.0.5',
             waiters: 1, blocked_seconds: 240, silent_seconds: 10800}]},
-        /1 request blocked 4 min by 10\.0\.0\.5 \(c17, web3\), silent for 3 h.*release c17/s],
+        /Ready, 1 holder silent/],
         ['late', {grace: {active: false, remaining_seconds: 0, unsettled_locks: 1,
             waiting_for: [], waiting_for_more: false}}, /Ready.*1 lock is kept for clients/s],
     ]) {
@@ -571,13 +577,20 @@ withWorld('trouble is said in words', [], async (world, open) => {
         await shows(page, '#state', words);
         await keep(page, 'trouble-' + name);
     }
+    // What the server says counts, also what no field shows.
+    status = fakeStatus({attention: ['a disk failed to write in the last hour: see the log']});
+    await shows(page, '#attention', /attention\s*A disk failed to write in the last hour: see the log\./);
+    await page.waitForSelector('#state.warn');
+    status = fakeStatus({store: {...store, commit_seconds: 4.9}});
+    await shows(page, '#attention', 'Nothing needs attention');
+    await hides(page, '#state', 'stalled');
     status = fakeStatus();
     await hides(page, '#state', 'kept');
     await page.goto(world.url + '#/log');
     await shows(page, '.log', 'Over: The store is full');
 });
 
-withWorld('who is not there is worth a look, crashed or given up', [], async (world, open) => {
+withWorld('unreachable clients need attention, crashed or given up', [], async (world, open) => {
     const page = await open();
     const clients = [{...fakeClient(999), locks: 3}, {...fakeClient(7), state: 'given_up', locks: 2,
         crashed: true, notification: {state: 'given_up', attempts: 9, next_try_seconds: null}}];
@@ -689,3 +702,5 @@ withWorld('10,000 clients and 1,000,000 locks', [], async (world, open) => {
         longest = await walk();
     assert.ok(longest < 1000, `the page was busy for ${longest} ms at a time`);
 });
+
+require('./operators.js')(withWorld, fakeStatus);

@@ -37,7 +37,7 @@ static bool try_open(const char *where, struct control *ret, int *ret_exit_code,
 {
     struct text why;
     text_init(&why, ret_why, size);
-    return control_open(where, &words, ret, ret_exit_code, &why);
+    return control_open(where, CONTROL_NO_GROUP, &words, ret, ret_exit_code, &why);
 }
 
 static struct control open_at(const char *where)
@@ -212,6 +212,32 @@ TEST(test_control__is_given_to_who_uses_it)
     end(&control);
     end(&second);
     assert_int_equal(control_give(&control, STRANGER, STRANGER), 0); /* there is none */
+}
+
+TEST(test_control__a_group_may_open_it)
+{
+    struct control control;
+    struct stat info;
+    struct text why;
+    char buffer[512];
+    int exit_code;
+    gid_t group = geteuid() == 0 ? STRANGER : getegid();
+    text_init(&why, buffer, sizeof buffer);
+    assert_true(control_open(path, group, &words, &control, &exit_code, &why));
+    assert_int_equal(lstat(path, &info), 0);
+    assert_int_equal(info.st_mode, S_IFSOCK | 0660);
+    assert_int_equal(info.st_gid, group);
+    assert_int_equal(chmod(root, 0700), 0);
+    assert_false(control_is_reachable(&control, STRANGER));
+    assert_int_equal(chmod(root, 0701), 0);
+    assert_true(control_is_reachable(&control, STRANGER));
+    assert_int_equal(stat(root, &info), 0);
+    assert_false(control_is_reachable(&control, info.st_gid)); /* what others may, it may not */
+    assert_int_equal(chmod(root, 0710), 0);
+    assert_true(control_is_reachable(&control, info.st_gid));
+    assert_false(control_is_reachable(&control, STRANGER));
+    assert_int_equal(chmod(root, 0700), 0);
+    end(&control);
 }
 
 static void guard_path(char ret[static 300])

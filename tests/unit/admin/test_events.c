@@ -167,7 +167,7 @@ TEST_OF(test_events__more_than_fits_a_second_is_counted, struct world *world)
     world->wall_ns += FIXTURE_SECOND;
     happen(world, 1);
     const char *text = read_from(world, RUN_TEXT "-0", "\"value\":107");
-    assert_non_null(strstr(text, "event: more\ndata: {\"count\":7}"));
+    assert_non_null(strstr(text, ",\"count\":7}"));
     assert_null(strstr(text, "\"value\":100}"));
 }
 

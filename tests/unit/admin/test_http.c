@@ -254,11 +254,11 @@ TEST_OF(test_http__parameters_have_one_value_each, struct server *server)
 {
     assert_answer(ask(server, "GET /api/v1/locks?client HTTP/1.1\r\nHost: localhost\r\n" END), 400,
                   "{\"error\": \"parameter without a value: client\", "
-                  "\"hint\": \"allowed: client, file, share, limit, cursor\"}\n");
+                  "\"hint\": \"allowed: match, client, file, share, export, limit, cursor\"}\n");
     assert_answer(ask(server, "GET /api/v1/locks?limit=1&file HTTP/1.1\r\nHost: localhost\r\n" END),
                   400,
                   "{\"error\": \"parameter without a value: file\", "
-                  "\"hint\": \"allowed: client, file, share, limit, cursor\"}\n");
+                  "\"hint\": \"allowed: match, client, file, share, export, limit, cursor\"}\n");
     assert_answer(
         ask(server, "GET /api/v1/clients?limit=1&limit=2 HTTP/1.1\r\nHost: localhost\r\n" END), 400,
         "{\"error\": \"parameter given twice: limit\", "

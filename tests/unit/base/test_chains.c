@@ -67,20 +67,6 @@ TEST(test_chains__current_slot_may_go_during_a_walk)
     chains_done(&chains);
 }
 
-TEST(test_chains__hash_index_is_a_power_of_two)
-{
-    const uint32_t slots[] = {0, 1, 16, 17, 1000, 65536, 65537};
-    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
-        struct chains chains;
-        assert_int_equal(chains_init_hash(&chains, slots[i]), 0);
-        assert_true(chains.chain_max >= slots[i]);
-        assert_int_equal(chains.chain_max & (chains.chain_max - 1), 0);
-        assert_true(chains_of_hash(&chains, UINT64_MAX) < chains.chain_max);
-        assert_int_equal(chains_of_hash(&chains, UINT64_C(0xffffffff00000000)), 0);
-        chains_done(&chains);
-    }
-}
-
 TEST(test_chains__random_history_matches_arrays)
 {
     enum { CHAIN_MAX = 5, SLOT_MAX = 40, STEPS = 20000 };

@@ -103,4 +103,24 @@ TEST(test_hash__mix_depends_on_both)
         assert_in_range(buckets[i], 800, 1200);
 }
 
+/* Tables use the low bits: numbers that differ in a few bits anywhere spread, with any seed. */
+TEST(test_hash__numbers_spread)
+{
+    const uint64_t seeds[] = {0, 1, UINT64_C(0x8000000000000000), UINT64_C(0x123456789abcdef),
+                              UINT64_MAX};
+    for (size_t s = 0; s < sizeof seeds / sizeof seeds[0]; s++) {
+        for (unsigned shift = 0; shift <= 48; shift += 16) {
+            uint32_t buckets[16] = {0}, changed = 0;
+            for (uint64_t i = 0; i < 16000; i++) {
+                uint64_t hash = hash_number(seeds[s], i << shift);
+                buckets[hash & 15]++;
+                changed += hash != hash_number(seeds[s] ^ 2, i << shift);
+            }
+            assert_true(changed > 15990);
+            for (uint32_t i = 0; i < 16; i++)
+                assert_in_range(buckets[i], 800, 1200);
+        }
+    }
+}
+
 TEST_MAIN(NULL, NULL, NULL, NULL)

@@ -41,6 +41,25 @@ TEST(test_intern__same_string_same_slot)
     close_names();
 }
 
+/* What was found last is looked at first, and may be another string by now, or none. */
+TEST(test_intern__the_last_one_may_be_gone)
+{
+    open_names(10);
+    uint32_t one = intern_add(&names, bytes_of_text("first"));
+    assert_int_equal(intern_find(&names, bytes_of_text("first")), one);
+    assert_true(intern_release(&names, one));
+    assert_int_equal(intern_find(&names, bytes_of_text("first")), SLOT_NONE);
+    assert_int_equal(intern_add(&names, bytes_of_text("other")), one); /* the slot is used again */
+    assert_int_equal(intern_find(&names, bytes_of_text("first")), SLOT_NONE);
+    assert_int_equal(intern_find(&names, bytes_of_text("other")), one);
+    uint32_t two = intern_add(&names, bytes_of_text("first"));
+    assert_int_not_equal(two, one);
+    assert_int_equal(intern_add(&names, bytes_of_text("first")), two);
+    assert_int_equal(intern_references(&names, two), 2);
+    assert_int_equal(intern_references(&names, one), 1);
+    close_names();
+}
+
 TEST(test_intern__the_string_is_a_copy)
 {
     open_names(10);

@@ -69,6 +69,17 @@ TEST(test_text__numbers)
     }
 }
 
+TEST(test_text__plurals)
+{
+    struct text text = fresh(sizeof buffer);
+    text_add_plural(&text, 0, "lock");
+    text_add_char(&text, ' ');
+    text_add_plural(&text, 1, "lock");
+    text_add_char(&text, ' ');
+    text_add_plural(&text, 1311, "lock");
+    assert_string_equal(buffer, "0 locks 1 lock 1,311 locks");
+}
+
 TEST(test_text__hex_is_lower_case)
 {
     struct text text = fresh(sizeof buffer);

@@ -122,12 +122,10 @@ TEST(test_memory__a_grid_that_lacks_a_cell_has_failed)
 static int rows_wanted;
 
 /* Memory is there for so many rows. */
-static bool is_wanted(void *context, const json_t *row)
+static bool print_row(void *context, const json_t *row)
 {
-    (void)context;
-    (void)row;
     has_json_memory = rows_wanted-- > 0;
-    return true;
+    return find_json_row(context, row);
 }
 
 static int print_list(int count, const char **ret_output)
@@ -135,7 +133,10 @@ static int print_list(int count, const char **ret_output)
     rows_wanted = count;
     pages_asked = 0;
     begin_output();
-    int exit_code = find_print_json(NULL, "/rows", "rows", is_wanted, NULL);
+    struct find_json list = {.name = "rows"};
+    int exit_code = find_rows(NULL, "/rows", "rows", print_row, NULL, &list);
+    if (exit_code == EXIT_OK)
+        exit_code = find_json_end(&list, -1);
     *ret_output = end_output();
     has_json_memory = true;
     return exit_code;

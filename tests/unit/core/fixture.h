@@ -16,6 +16,10 @@ struct peer fixture_peer(const char *address, uint16_t port);
 /* A started core on an empty store. */
 struct core *fixture_new(const struct core_limits *limits);
 
+/* core_check looks at all that is stored. Of little it does so after every step; of much so often
+ * that a step costs the same. */
+void fixture_check(const struct core *core);
+
 struct core_answer fixture_step(struct core *core, const struct peer *from,
                                 const struct request *request);
 

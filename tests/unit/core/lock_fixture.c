@@ -84,7 +84,7 @@ uint32_t lock_fixture_store(struct core *core, bool *ret_must_sync)
 {
     struct store_batch batch;
     struct record_change change;
-    core_check(core);
+    fixture_check(core);
     if (!core_take_batch(core, &batch))
         return 0;
     for (uint64_t at = 0; store_batch_next(&batch, &at, &change);) {
@@ -106,7 +106,7 @@ uint32_t lock_fixture_store(struct core *core, bool *ret_must_sync)
                                .txn = batch.txn,
                                .has_room = !is_full};
     core_step(core, &input, NULL);
-    core_check(core);
+    fixture_check(core);
     if (ret_must_sync != NULL)
         *ret_must_sync = batch.must_sync;
     return batch.count - 1;

@@ -89,7 +89,7 @@ void settle(void)
         if (are_calibrated)
             calibrate_all();
         core_work(the_core, fixture_now_ns(), fixture_now_ns());
-        core_check(the_core);
+        fixture_check(the_core);
         struct core_status before = fixture_status(the_core);
         (void)lock_fixture_store(the_core, NULL);
         if (fixture_status(the_core).durable_txn == before.durable_txn)
@@ -175,7 +175,7 @@ enum lock_status share(struct locker who, uint32_t mode, uint32_t access, int ho
     return locker_step(who, &request).status;
 }
 
-void unshare(struct locker who)
+void unshare_file(struct locker who)
 {
     struct request request = locker_request(REQUEST_NLM_UNSHARE, who, 0, 0, 0);
     (void)locker_step(who, &request);
@@ -208,7 +208,7 @@ static void done(struct core_call call, enum core_call_outcome outcome, uint32_t
                                .outcome = outcome,
                                .status = status};
     core_step(the_core, &input, NULL);
-    core_check(the_core);
+    fixture_check(the_core);
     settle();
 }
 

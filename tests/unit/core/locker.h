@@ -65,7 +65,7 @@ void tell(const char *story);
 
 /* SHARE and UNSHARE of the file, by a client as a whole. */
 enum lock_status share(struct locker who, uint32_t mode, uint32_t access, int how);
-void unshare(struct locker who);
+void unshare_file(struct locker who);
 
 /* Are status monitors calibrated (R-SEC-4) as soon as their clients have told a state? True, unless
  * a test says otherwise; locker_new says so again. */

@@ -58,7 +58,7 @@ bool notify(struct locker from, const char *name, uint32_t client_state)
                                .request = &request};
     struct core_answer answer;
     core_step(the_core, &input, &answer);
-    core_check(the_core);
+    fixture_check(the_core);
     struct address restarted;
     bool is_news = core_next_restarted(the_core, &restarted);
     settle();
@@ -107,7 +107,7 @@ void says(struct core_call call, uint32_t client_state)
                                .outcome = client_state == 0 ? CALL_UNKNOWN : CALL_ANSWERED,
                                .state = client_state};
     core_step(the_core, &input, NULL);
-    core_check(the_core);
+    fixture_check(the_core);
     settle();
 }
 

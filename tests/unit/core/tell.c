@@ -107,7 +107,7 @@ static void tell_call(const char *step)
     if (words_take("frees all")) {
         free_all(who);
     } else if (words_take("unshare")) {
-        unshare(who);
+        unshare_file(who);
     } else if (words_take("notifies")) {
         tell_notice(who, step);
     } else if (words_take("has")) {

@@ -2,6 +2,7 @@
  * test_limits.c -- limits refuse what is new and nothing else: what is stored above one may be cut
  * and given up, who only keeps a place does not count, and a waiter that is stored needs room.
  */
+#include "core/view.h"
 #include "lock_fixture.h"
 #include "locker.h"
 #include "unit/test.h"
@@ -185,6 +186,71 @@ TEST(test_limits__what_is_raised_holds_at_once)
                                    .name_count = limits.name_count};
     core_change(the_core, &changes);
     tell("A lock 20 1 X -> granted; A lock 30 1 X -> nolocks");
+    core_check(the_core);
+}
+
+static struct view_limit limit_of(const char *name)
+{
+    struct view_limit limit;
+    for (uint32_t i = 0; view_limit(the_core, i, &limit); i++)
+        if (strcmp(limit.name, name) == 0)
+            return limit;
+    fail_msg("there is no limit of %s", name);
+    return limit;
+}
+
+TEST(test_limits__what_is_used_stands_beside_them)
+{
+    struct core_limits limits = fixture_limits;
+    limits.locks_max = 100;
+    limits.waiters_max = 7;
+    limits.clients_max = 20;
+    limits.per_address_percent = 50;
+    locker_new(&limits);
+    tell("A lock 0 10 X -> granted; A lock 20 10 X -> granted; B lock 0 1 X wait -> blocked; "
+         "A share r deny r -> granted");
+    assert_int_equal(limit_of("locks").max, 100);
+    assert_int_equal(limit_of("locks").used, 2);
+    assert_int_equal(limit_of("locks").address_max, 50);
+    assert_int_equal(limit_of("share_reservations").used, 1);
+    assert_int_equal(limit_of("waiters").max, 7);
+    assert_int_equal(limit_of("waiters").used, 1);
+    assert_int_equal(limit_of("lock_clients").max, 20);
+    assert_int_equal(limit_of("lock_clients").used, 2);
+    assert_int_equal(limit_of("name_bytes").max, limits.bytes_max);
+    assert_true(limit_of("name_bytes").used > 0);
+    assert_int_equal(limit_of("name_bytes").address_max, 0);
+}
+
+TEST(test_limits__who_comes_near_is_counted)
+{
+    struct core_limits limits = fixture_limits;
+    uint32_t max;
+    limits.locks_max = 20;
+    limits.per_address_percent = 50;
+    limits.locks_per_client_max = 10;
+    locker_new(&limits);
+    for (uint64_t i = 0; i < 8; i++)
+        assert_int_equal(lock(A, i * 10, 1, X), LOCK_GRANTED);
+    assert_int_equal(limit_of("locks").addresses_near, 0); /* 80 %, and not more */
+    assert_int_equal(view_clients_near(the_core, &max), 0);
+    assert_int_equal(lock(A, 80, 1, X), LOCK_GRANTED);
+    assert_int_equal(limit_of("locks").addresses_near, 1);
+    assert_int_equal(view_clients_near(the_core, &max), 1);
+    assert_int_equal(max, 10);
+    struct core_changes changes = {.locks_per_client_max = 12,
+                                   .per_address_percent = 60,
+                                   .server_name = limits.server_name,
+                                   .names = limits.names,
+                                   .name_count = limits.name_count};
+    core_change(the_core, &changes); /* 9 of 12 are fewer */
+    assert_int_equal(limit_of("locks").addresses_near, 0);
+    assert_int_equal(view_clients_near(the_core, &max), 0);
+    core_check(the_core);
+    assert_int_equal(lock(A, 90, 1, X), LOCK_GRANTED);
+    assert_int_equal(limit_of("locks").addresses_near, 1);
+    assert_int_equal(unlock(A, 90, 1), LOCK_GRANTED);
+    assert_int_equal(limit_of("locks").addresses_near, 0);
     core_check(the_core);
 }
 

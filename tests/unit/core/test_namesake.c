@@ -1,6 +1,6 @@
 /*
  * test_namesake.c -- a client that is refused by its own name elsewhere is told apart by people
- * only: nothing moves by itself, both addresses are on a short list, and an operator's order moves
+ * only: nothing moves by itself, both addresses are on a short list, and an operator command moves
  * the record with all that it has (D17).
  *
  * A holds a lock. "A" at another address is refused by it.

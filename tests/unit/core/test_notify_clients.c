@@ -173,7 +173,7 @@ TEST(test_notify_clients__only_who_relied_on_something)
     assert_int_equal(fixture_status(the_core).notify.started, 2);
     told(call);
     in_vain(other);
-    unshare(D);
+    unshare_file(D);
     assert_true(is_owed(D)); /* it has nothing any more, but it was never told */
     restart();
     call = next_call(), other = next_call();
@@ -440,6 +440,7 @@ TEST(test_notify_clients__unreached_is_marked)
     assert_int_equal(event.value, 3);
     struct core_status status = fixture_status(the_core);
     assert_int_equal(status.reboots.crashes_detected, 1);
+    assert_int_equal(status.missed, 1);           /* of two with something to reclaim */
     assert_int_equal(status.reboots.cleanups, 0); /* nothing is freed yet */
     assert_int_equal(status.reboots.locks_cleaned, 0);
     assert_true(status.grace.is_on); /* D5 (2) */
@@ -447,6 +448,17 @@ TEST(test_notify_clients__unreached_is_marked)
     assert_int_equal(status.locks, 3);
     assert_int_equal(lock(A, 0, 10, X | RECLAIM), LOCK_GRANTED); /* D5 (1) */
     assert_false(is_marked(A));                                  /* D5 (6) */
+    assert_int_equal(fixture_status(the_core).missed, 0);
+}
+
+TEST(test_notify_clients__nobody_misses_a_client_whose_time_is_over)
+{
+    tell("A lock 0 10 X -> granted; server restarts");
+    in_vain(call_to(A));
+    assert_int_equal(fixture_status(the_core).missed, 1);
+    tell("90 s pass; grace is over");
+    assert_true(is_marked(A));
+    assert_int_equal(fixture_status(the_core).missed, 0);
 }
 
 TEST(test_notify_clients__a_later_answer_takes_the_mark_away)

@@ -1,5 +1,5 @@
 /*
- * test_operate.c -- what an operator's orders change, and what they leave alone.
+ * test_operate.c -- what operator commands change, and what they leave alone.
  *
  * Each test is a story of lockers (locker.h) and one order. That an order is durable before it is
  * answered is the core's gate, which fixture and simulator look at for every step.

@@ -514,4 +514,31 @@ TEST(test_reboot__is_relayed_to_who_watches)
     assert_int_equal(call.status[call.status_count - 1].state, 5);
 }
 
+/* A8: whoever brings the news, it is the word of the host that was asked. */
+TEST(test_reboot__news_from_elsewhere_are_its_own_word)
+{
+    struct address of_a = fixture_address(A.address), restarted;
+    tell("A lock 0 1 X state 3 -> granted");
+    (void)fixture_mon(the_core, "10.0.0.50", A.name, "watcher", 1);
+    settle();
+    assert_false(notify(ELSEWHERE, A.name, 9)); /* nobody is believed unasked */
+    struct core_call call = asked(A);
+    struct core_input input = {.kind = CORE_CALL_DONE,
+                               .now_ns = fixture_now_ns(),
+                               .wall_ns = fixture_now_ns(),
+                               .call = call.id,
+                               .outcome = CALL_ANSWERED,
+                               .state = 5};
+    core_step(the_core, &input, NULL);
+    while (core_next_restarted(the_core, &restarted))
+        assert_true(address_equal(&restarted, &of_a));
+    const struct table *notices = &the_core->notices.table;
+    uint32_t slot = table_next(notices, SLOT_NONE);
+    assert_int_not_equal(slot, SLOT_NONE);
+    const struct notice *notice = table_at(notices, slot);
+    assert_int_equal(notice->state, 5);
+    assert_true(address_equal(&notice->address, &of_a));
+    settle();
+}
+
 TEST_MAIN(setup, locker_tear_down, NULL, NULL)

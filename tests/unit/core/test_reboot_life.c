@@ -158,7 +158,7 @@ TEST(test_reboot_life__every_call_reaches)
             assert_int_equal(share(A, 1, 1, 0), LOCK_GRACE);
             break;
         case 1:
-            unshare(A);
+            unshare_file(A);
             break;
         case 2:
             (void)locker_step(A, &request);
@@ -195,7 +195,7 @@ TEST(test_reboot_life__a_crash_is_counted_once)
         assert_int_equal(fixture_status(the_core).reboots.cleanups, 1);
         assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 2);
         tell("A lock 4 1 X state 5 -> granted");
-        tell("A notifies 7 -> news"); /* it lived, and has started anew once more */
+        tell("A notifies 7 -> news"); /* it lived, and has rebooted once more */
         settle();
         assert_int_equal(fixture_status(the_core).reboots.crashes_detected, 2);
         assert_int_equal(fixture_status(the_core).reboots.locks_cleaned, 3);

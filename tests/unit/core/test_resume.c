@@ -75,7 +75,7 @@ TEST(test_resume__not_after_a_run_that_died_in_grace)
     assert_false(fixture_status(the_core).grace.is_on);
 }
 
-/* What was offered to a client that has started anew since is nobody's to reclaim: no grace. */
+/* What was offered to a client that has rebooted since is nobody's to reclaim: no grace. */
 TEST(test_resume__an_offer_of_an_earlier_life_begins_no_grace)
 {
     tell("A lock 0 10 X -> granted; B lock 0 10 X wait -> blocked; A unlock 0 10 -> granted");

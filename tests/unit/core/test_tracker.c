@@ -197,8 +197,11 @@ TEST(test_tracker__limits)
                   .kind = CORE_STORED, .wall_ns = core->wall_ns, .txn = core->durable_txn},
               NULL);
     assert_int_equal(tracker_register(core, &third, &view), TRACKER_ROOM);
-    known = client_of("smb", "b", "still");
+    known = client_of("smb", "b", "");
     assert_int_equal(tracker_register(core, &known, &view), TRACKER_UPDATED);
+    assert_int_equal(tracker_update(core, view.ref, bytes_of_text("more")), TRACKER_ROOM);
+    known = client_of("smb", "b", "more"); /* all of those who are there could fill the disk */
+    assert_int_equal(tracker_register(core, &known, &view), TRACKER_ROOM);
     store();
     assert_int_equal(tracker_register(core, &third, &view), TRACKER_ADDED);
 }

@@ -176,6 +176,52 @@ TEST(test_view__who_waits_behind_whom)
     cursor = 0;
     assert_true(view_next_lock(the_core, &all, &cursor, &budget, &held));
     assert_int_equal(held.waiter_count, 1);
+    uint32_t notes[2] = {0};
+    struct view_waits waits = {.notes = notes};
+    struct view_wait wait;
+    assert_int_equal(view_wait_slots(the_core), 2);
+    for (int i = 0; i < 2; i++) {
+        waits.budget = 1;
+        assert_true(view_next_wait(the_core, &waits, &wait));
+        assert_int_equal(wait.client, first.blocker.client);
+        assert_int_equal(wait.queued_ns, i == 0 ? first.queued_ns : second.queued_ns);
+    }
+    assert_false(view_next_wait(the_core, &waits, &wait));
+    assert_int_equal(waits.cursor, VIEW_END);
+    memset(notes, 0, sizeof notes);
+    waits = (struct view_waits){.notes = notes, .budget = 1};
+    assert_true(view_next_wait(the_core, &waits, &wait));
+    assert_false(view_next_wait(the_core, &waits, &wait)); /* nothing left to look */
+    assert_int_equal(waits.cursor, 1);
+}
+
+/* One queue is one chain: all of it counts for its holder, and each waiter is looked at once. */
+TEST(test_view__a_long_queue_has_one_blocker)
+{
+    enum { QUEUED = 3 * VIEW_COUNT_MAX };
+    uint32_t notes[QUEUED] = {0}, count = 0;
+    struct view_waits waits = {.notes = notes, .budget = QUEUED};
+    struct view_wait wait;
+    struct core_limits limits = fixture_limits;
+    limits.waiters_max = QUEUED;
+    locker_done();
+    locker_new(&limits);
+    assert_int_equal(lock(A, 0, 1, X), LOCK_GRANTED);
+    for (uint32_t i = 0; i < QUEUED; i++) {
+        struct locker who = B;
+        who.svid = 1000 + i;
+        assert_int_equal(lock(who, 0, 1, X | BLOCK), LOCK_BLOCKED);
+    }
+    assert_int_equal(view_wait_slots(the_core), QUEUED);
+    waits.cursor = QUEUED - 1; /* the last goes through all of them, and the others through none */
+    assert_true(view_next_wait(the_core, &waits, &wait));
+    assert_int_not_equal(wait.client, 0);
+    uint64_t holder = wait.client;
+    for (waits.cursor = 0; view_next_wait(the_core, &waits, &wait); count++)
+        assert_int_equal(wait.client, holder);
+    assert_int_equal(count, QUEUED);
+    assert_int_equal(waits.cursor, VIEW_END);
+    assert_int_equal(waits.budget, 0);
 }
 
 static struct view_client client_of(struct locker who)

@@ -247,6 +247,48 @@ TEST(test_config__shares_that_are_none)
     assert_int_equal(shares.count, CONFIG_SHARE_MAX);
 }
 
+TEST(test_config__windows)
+{
+    static const struct {
+        const char *value, *part;
+    } cases[] = {
+        {"afp", "not PROTOCOL=S"},
+        {"=5", "not a protocol name"},
+        {"AFP=5", "not a protocol name"},
+        {"nlm=5", "--grace"},
+        {"nsm=5", "--recovery-window"},
+        {"afp=", "not a number of seconds"},
+        {"afp=-1", "not a number of seconds"},
+        {"afp=86401", "0 to 86400"},
+        {"afp=99999999999", "0 to 86400"},
+        {"smb=5", "already has a window"},
+    };
+    struct core_window windows[CONFIG_WINDOW_MAX];
+    struct outcome outcome;
+    READ(&outcome, "--window", "smb=300", "--window=nfs4-0=0", "--window", "x=86400");
+    assert_read(&outcome);
+    assert_int_equal(config_window_list(&outcome.config.windows, windows), 3);
+    assert_true(bytes_equal(windows[0].protocol, bytes_of_text("smb")));
+    assert_true(windows[0].ns == UINT64_C(300000000000));
+    assert_true(bytes_equal(windows[1].protocol, bytes_of_text("nfs4-0")));
+    assert_true(windows[1].ns == 0);
+    config_done(&outcome.config);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        READ(&outcome, "--window", "smb=1", "--window", cases[i].value);
+        assert_int_not_equal(outcome.result, 0);
+        assert_contains(outcome.why, cases[i].part);
+    }
+    struct config_windows many = {0};
+    char buffer[256] = "", value[16];
+    struct text why;
+    text_init(&why, buffer, sizeof buffer);
+    for (int i = 0; i <= CONFIG_WINDOW_MAX; i++) {
+        (void)snprintf(value, sizeof value, "p%d=%d", i, i);
+        assert_int_equal(config_window_parse(&many, value, &why) == 0, i < CONFIG_WINDOW_MAX);
+    }
+    assert_contains(buffer, "too many windows");
+}
+
 TEST(test_config__last_word_of_the_command_line_wins)
 {
     struct outcome outcome;
@@ -443,7 +485,8 @@ TEST(test_config__file_errors_name_line_and_key)
         {"[holdfast]\ntakeover-hok = x\n", {", line 2: unknown key takeover-hok"}},
         {"[holdfast]\nconfig = other\n", {", line 2: not a key", "config"}},
         {"[holdfast]\nhelp = on\n", {", line 2: not a key", "help"}},
-        {"[statd]\nport = 1\n", {", line 2: unknown section [statd]; only [holdfast] is read"}},
+        {"[statd]\nport = 1\n",
+         {", line 2: unknown section [statd]; only [holdfast] and [group NAME] are read"}},
         {"port = 1\n", {", line 1: the key port comes before any section"}},
         {"[holdfast]\nport = 1\ngrace = 1\nport = 2\n",
          {", line 4: port = 2: already given in line 2"}},
@@ -546,10 +589,17 @@ TEST(test_config__effective_configuration_reads_back)
 /* "--name=VALUE" with a value that the option takes. */
 static void give(const struct config_option *option, char *ret, size_t size)
 {
-    static const char *const values[][2] = {{"nlm-port", "5"},         {"nsm-port", "5"},
-                                            {"takeover-hook", "true"}, {"grace", "5"},
-                                            {"export", "/srv *(ro)"},  {"exports", "/file"},
-                                            {"share", "a=01"},         {"allow", "192.0.2.0/24"}};
+    static const char *const values[][2] = {{"nlm-port", "5"},
+                                            {"nsm-port", "5"},
+                                            {"takeover-hook", "true"},
+                                            {"grace", "5"},
+                                            {"export", "/srv *(ro)"},
+                                            {"exports", "/file"},
+                                            {"share", "a=01"},
+                                            {"allow", "192.0.2.0/24"},
+                                            {"window", "smb=5"},
+                                            {"tracker-group", "smb"},
+                                            {"group", "a"}};
     const char *value = option->default_text;
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         if (strcmp(values[i][0], option->name) == 0)
@@ -576,7 +626,7 @@ TEST(test_config__a_monitor_refuses_each_by_name_and_says_why)
         assert_string_equal(outcome.why, sentence);
         count++;
     }
-    assert_int_equal(count, 22);
+    assert_int_equal(count, 25);
 }
 
 TEST(test_config__a_role_refuses_what_means_nothing_in_it)
@@ -607,7 +657,8 @@ TEST(test_config__a_role_refuses_what_means_nothing_in_it)
     config_done(&outcome.config);
 }
 
-/* Copies contrib/holdfast.conf with the # of "#key" lines removed; counts each option's lines. */
+/* Copies contrib/holdfast.conf with the # of "#key" lines removed; counts each option's lines, and
+ * that of the store, which is set. */
 static void uncomment_example(uint32_t *ret_counts)
 {
     FILE *in = fopen(EXAMPLE_CONF, "r"), *out = fopen(file_path, "w");
@@ -615,13 +666,15 @@ static void uncomment_example(uint32_t *ret_counts)
     assert_non_null(out);
     char line[256];
     while (fgets(line, sizeof line, in) != NULL) {
-        bool is_key = line[0] == '#' && line[1] >= 'a' && line[1] <= 'z';
+        const char *key = line + (line[0] == '#');
+        bool is_key = key[0] >= 'a' && key[0] <= 'z';
         char name[64] = "";
-        memcpy(name, line + 1, is_key ? strcspn(line + 1, " ") : 0);
+        memcpy(name, key, is_key ? strcspn(key, " ") : 0);
         const struct config_option *option = config_find(name);
-        /* Those of the other role stay comments: it would refuse them. */
-        bool is_set = is_key && option != NULL && (option->flags & CONFIG_NOT_OF_SERVER) == 0;
-        assert_true(fputs(is_set ? line + 1 : line, out) >= 0);
+        /* Those of the other role stay comments, and groups: this role and store refuse them. */
+        bool is_set = is_key && option != NULL && (option->flags & CONFIG_NOT_OF_SERVER) == 0 &&
+                      option->type != CONFIG_GROUPS;
+        assert_true(fputs(is_set ? key : line, out) >= 0);
         if (!is_key)
             continue;
         if (option == NULL || (option->flags & CONFIG_NO_KEY) != 0)
@@ -661,11 +714,13 @@ TEST(test_config__example_file_lists_every_key_with_its_default)
     config_done(&example.config);
     config_done(&defaults.config);
 
-    /* As it is shipped it sets nothing. */
+    /* As it is shipped it sets nothing but the store, to root's. */
     READ(&example, "--config", EXAMPLE_CONF);
     assert_read(&example);
     for (uint32_t i = 0; i < config_option_count; i++)
-        assert_int_not_equal(example.config.origins[i], CONFIG_FROM_FILE);
+        assert_int_equal(example.config.origins[i] == CONFIG_FROM_FILE,
+                         strcmp(config_options[i].name, "store") == 0);
+    assert_string_equal(example.config.store, CONFIG_STORE_OF_ROOT);
     config_done(&example.config);
 }
 

@@ -47,6 +47,16 @@ TEST(test_descriptors__files_have_a_quarter_of_too_few)
     assert_in_range(descriptors_for_files(0, 10000, 4096), 1, 1024);
 }
 
+TEST(test_descriptors__pipes_have_a_small_part_of_too_few)
+{
+    assert_int_equal(descriptors_for_pipes(10000, 10000, 48), 48);
+    assert_int_equal(descriptors_for_pipes(1024, 10000, 48), 16);
+    assert_int_equal(descriptors_for_pipes(9999, 10000, 48), 48);
+    assert_int_equal(descriptors_for_pipes(50, 10000, 48), 0);
+    assert_int_equal(descriptors_for_pipes(20000, 10000, 0), 0); /* no files are served */
+    assert_in_range(descriptors_for_pipes(0, 10000, 48), 1, 8);  /* it is not known */
+}
+
 TEST(test_descriptors__locked_files_have_half_of_the_rest)
 {
     assert_int_equal(descriptors_for_mirror(UINT64_C(1) << 20, 10000, 65536), 65536);

@@ -158,10 +158,27 @@ TEST(test_log__text_line_has_time_level_message_and_fields)
     struct address address = address_v4((const uint8_t[]){127, 0, 0, 1});
     log_say(&capture.log, LOG_LEVEL_INFO, WALL_NS, LOG_MESSAGE("listening \"now\""),
             LOG_ADDRESS("address", &address), LOG_NUMBER("port", 12049), LOG_TEXT("store", "a b"));
-    assert_string_equal(capture_take(), "2026-11-15T20:10:57.123Z info  listening \"now\" "
+    assert_string_equal(capture_take(), "2026-11-15T20:10:57.123Z info    listening \"now\" "
                                         "address=127.0.0.1 port=12049 store=\"a b\"\n");
     log_say(&capture.log, LOG_LEVEL_WARNING, WALL_NS, LOG_MESSAGE("careful"));
     assert_string_equal(capture_take(), "2026-11-15T20:10:57.123Z warning careful\n");
+}
+
+TEST(test_log__levels_are_aligned)
+{
+    for (enum log_level level = 0; level <= LOG_LEVEL_INFO; level++) {
+        log_say(&capture.log, level, WALL_NS, LOG_MESSAGE("message"));
+        const char *line = capture_take();
+        assert_int_equal(strstr(line, "message") - line, sizeof "2026-11-15T20:10:57.123Z warning");
+    }
+}
+
+TEST(test_log__a_part_is_shown_of_its_total)
+{
+    struct event event = {
+        .kind = EVENT_CLIENT_LOST, .value = 7, .total = 12, .name = "web1", .name_len = 4};
+    log_event(&capture.log, &event, SECOND_NS, WALL_NS);
+    assert_non_null(strstr(capture_take(), " name=\"web1\" reclaimed=\"7 of 12\"\n"));
 }
 
 TEST_WITH(test_log__json_line_has_the_same, NULL, tear_down)
@@ -225,6 +242,23 @@ TEST_WITH(test_log__peer_data_cannot_break_a_line, NULL, NULL)
         if (format == LOG_FORMAT_JSON)
             assert_json_lines(line);
         capture_end();
+    }
+}
+
+TEST(test_log__every_line_names_the_group)
+{
+    static const enum log_format formats[] = {LOG_FORMAT_TEXT, LOG_FORMAT_JSON};
+    static const char *const endings[] = {" clients=3 group=\"web\"\n",
+                                          "\"clients\":3,\"group\":\"web\"}\n"};
+    for (int i = 0; i < 2; i++) {
+        log_set(&capture.log, LOG_LEVEL_INFO, formats[i]);
+        capture.log.group = "web";
+        log_say(&capture.log, LOG_LEVEL_INFO, WALL_NS, LOG_MESSAGE("ready"),
+                LOG_NUMBER("clients", 3));
+        assert_contains(capture_take(), endings[i]);
+        capture.log.group = NULL;
+        log_say(&capture.log, LOG_LEVEL_INFO, WALL_NS, LOG_MESSAGE("ready"));
+        assert_null(strstr(capture_take(), "group"));
     }
 }
 

@@ -98,6 +98,37 @@ TEST(test_privilege__unknown_user_is_refused)
     assert_why("--user no-such-user-here: no such user on this machine");
 }
 
+TEST(test_privilege__groups_by_name_and_number)
+{
+    struct privilege privilege = {0};
+    assert_int_equal(privilege_resolve_group(NULL, &privilege, &why), 0);
+    assert_false(privilege.has_group);
+    assert_int_equal(privilege_resolve_group("root", &privilege, &why), 0);
+    assert_true(privilege.has_group && privilege.group == 0);
+    assert_int_equal(privilege_resolve_group("54321", &privilege, &why), 0);
+    assert_int_equal(privilege.group, 54321);
+    assert_int_equal(privilege_resolve_group("no-such-group", &privilege, &why), -ENOENT);
+    assert_why("--tracker-group no-such-group: no such group on this machine");
+    static const char *const bad[] = {"", "-1", "12x", "4294967295", "99999999999999999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_int_equal(privilege_resolve_group(bad[i], &privilege, &why), -ENOENT);
+}
+
+/* The group is kept, so that a socket made later can be given to it. */
+static int drop_with_group(void)
+{
+    struct privilege privilege;
+    gid_t groups[64];
+    if (privilege_resolve(USER, &privilege, &why) != 0 ||
+        privilege_resolve_group("54321", &privilege, &why) != 0 ||
+        privilege_drop(&privilege, &why) != 0)
+        return 30;
+    if (getgroups(64, groups) != 2)
+        return 31;
+    bool is_first = groups[0] == privilege.gid; /* the kernel sorts them */
+    return groups[is_first ? 1 : 0] != 54321 || groups[is_first ? 0 : 1] != privilege.gid;
+}
+
 /* What a child that is not root is told: 0 when it is what should be. */
 static int refused_without_root(void)
 {
@@ -172,6 +203,12 @@ TEST(test_privilege__only_low_ports_are_kept)
 {
     need_root();
     assert_int_equal(run_child(look_at_capabilities), 0);
+}
+
+TEST(test_privilege__drop_keeps_the_group_of_the_socket)
+{
+    need_root();
+    assert_int_equal(run_child(drop_with_group), 0);
 }
 
 TEST(test_privilege__drop_is_for_good)

@@ -53,6 +53,8 @@ TEST(test_sd_notify__path)
     assert_received(fd, "READY=1\nSTATUS=port 12049 READY=0");
     assert_int_equal(sd_notify_stopping(NULL), 0);
     assert_received(fd, "STOPPING=1");
+    assert_int_equal(sd_notify_alive(), 0);
+    assert_received(fd, "WATCHDOG=1");
     assert_int_equal(close(fd), 0);
     assert_int_equal(sd_notify_started(NULL), -ECONNREFUSED); /* the manager is gone */
     assert_int_equal(unlink(path), 0);

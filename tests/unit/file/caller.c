@@ -10,6 +10,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -51,6 +52,7 @@ void caller_start(struct caller *caller, const char *export_options)
     *caller = (struct caller){.options = {
                                   .limits = {.threads = 4,
                                              .files_max = 64,
+                                             .pipes_max = 4,
                                              .mirrored_max = 8,
                                              .calls_max = 256,
                                              .bytes_max = 64 << 20},
@@ -449,13 +451,37 @@ static void get_result(struct caller *caller, enum nfs_procedure procedure, stru
     }
 }
 
+/* All of the body, with what is in the pipe; to be freed. */
+static uint8_t *whole_body(struct job *job, uint32_t *ret_len)
+{
+    uint32_t at = job->pipe.at, piped = job->pipe.len, end = at + piped;
+    uint8_t *whole = malloc(job->body_len + piped);
+    assert_non_null(whole);
+    *ret_len = job->body_len + piped;
+    if (piped == 0) {
+        memcpy(whole, job->body, job->body_len);
+        return whole;
+    }
+    memcpy(whole, job->body, at);
+    for (; job->pipe.len > 0; at = end - job->pipe.len) {
+        ssize_t len = read(job->pipe.fd, whole + at, job->pipe.len);
+        assert_true(len > 0);
+        job->pipe.len -= (uint32_t)len;
+    }
+    memcpy(whole + end, job->body + job->pipe.at, job->body_len - job->pipe.at);
+    return whole;
+}
+
 enum nfs_stat caller_take(struct caller *caller, enum nfs_procedure procedure, struct job *job)
 {
-    struct xdr_in in = xdr_in_of((struct bytes){job->body, job->body_len});
+    uint32_t len;
+    uint8_t *body = whole_body(job, &len);
+    struct xdr_in in = xdr_in_of((struct bytes){body, len});
     struct nfs_result result = {.stat = (enum nfs_stat)xdr_get_u32(&in)};
     get_result(caller, procedure, &in, &result);
     assert_true(xdr_in_done(&in));
     assert_int_equal(job->status, result.stat);
+    free(body);
     caller->result = result;
     const struct job_desk *desk = file_desk(caller->service);
     desk->release(desk->context, job);

@@ -26,7 +26,7 @@ static int counted(int fd)
 }
 
 static const struct file_system counting_system = {
-    .fsync = counted, .fdatasync = counted, .syncfs = counted, .pwrite = pwrite};
+    .fsync = counted, .fdatasync = counted, .syncfs = counted, .pwrite = pwrite, .splice = splice};
 
 TEST_FIXTURE(start)
 {
@@ -164,8 +164,8 @@ TEST(test_idle__calls_in_flight_keep_their_files)
     struct nfs_fh file;
     char text[8];
     assert_int_equal(caller_create(&c, &c.root, "f", 0644, &file), NFS_OK);
-    for (int i = 0; i < 2000; i++) {
-        (void)snprintf(text, sizeof text, "%d", i);
+    for (uint32_t i = 0; i < test_rounds(2000); i++) {
+        (void)snprintf(text, sizeof text, "%u", i);
         assert_int_equal(caller_write(&c, &file, 0, text, NFS_UNSTABLE), NFS_OK);
         assert_int_equal(caller_read(&c, &file, 0, (uint32_t)strlen(text)), NFS_OK);
         assert_string_equal((char *)c.payload, text);

@@ -10,6 +10,7 @@
 #include "../test.h"
 #include "file/system.h"
 
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -36,8 +37,11 @@ static ssize_t gated_write(int fd, const void *data, size_t len, off_t offset)
     return pwrite(fd, data, len, offset);
 }
 
-static const struct file_system gated_system = {
-    .fsync = fsync, .fdatasync = fdatasync, .syncfs = syncfs, .pwrite = gated_write};
+static const struct file_system gated_system = {.fsync = fsync,
+                                                .fdatasync = fdatasync,
+                                                .syncfs = syncfs,
+                                                .pwrite = gated_write,
+                                                .splice = splice};
 
 static void export_both(void)
 {

@@ -29,8 +29,11 @@ static ssize_t gated_write(int fd, const void *bytes, size_t len, off_t offset)
     return pwrite(fd, bytes, len, offset);
 }
 
-static const struct file_system gated_system = {
-    .fsync = fsync, .fdatasync = fdatasync, .syncfs = syncfs, .pwrite = gated_write};
+static const struct file_system gated_system = {.fsync = fsync,
+                                                .fdatasync = fdatasync,
+                                                .syncfs = syncfs,
+                                                .pwrite = gated_write,
+                                                .splice = splice};
 
 TEST_FIXTURE(start)
 {

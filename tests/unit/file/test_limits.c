@@ -7,6 +7,7 @@
 #include "file/system.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -46,7 +47,7 @@ static ssize_t gated_write(int fd, const void *data, size_t len, off_t offset)
 }
 
 static const struct file_system gated_system = {
-    .fsync = gated, .fdatasync = gated, .syncfs = gated, .pwrite = gated_write};
+    .fsync = gated, .fdatasync = gated, .syncfs = gated, .pwrite = gated_write, .splice = splice};
 
 static void set_gate(bool is_open)
 {

@@ -201,7 +201,7 @@ TEST(test_listing__handle_and_attributes_are_of_one_object)
     int directory = open(c.directory, O_RDONLY | O_DIRECTORY);
     atomic_store(&is_swapping, true);
     assert_int_equal(pthread_create(&thread, NULL, swap, &directory), 0);
-    for (int round = 0; round < 2000; round++) {
+    for (uint32_t round = 0; round < test_rounds(2000); round++) {
         memset(&l, 0, sizeof l);
         list_all(NFS_READDIRPLUS, 4096);
         for (uint32_t i = 0; i < l.count; i++)

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CALLS = 30000, IN_FLIGHT = 96, FILES = 24, DIRECTORIES = 4 };
+enum { IN_FLIGHT = 96, FILES = 24, DIRECTORIES = 4 };
 
 static struct caller c;
 static struct nfs_fh directories[DIRECTORIES], files[FILES];
@@ -129,9 +129,10 @@ static uint32_t count_open_files(void)
 TEST(test_stress__every_call_comes_out_once)
 {
     const struct job_desk *desk = file_desk(c.service);
+    const uint32_t calls = test_rounds(30000);
     uint32_t submitted = 0, finished = 0, ok = 0;
-    while (finished < CALLS) {
-        while (submitted < CALLS && submitted - finished < IN_FLIGHT) {
+    while (finished < calls) {
+        while (submitted < calls && submitted - finished < IN_FLIGHT) {
             struct nfs_args args;
             enum nfs_procedure procedure = make_args(&args);
             caller_be(&c, 1000 + pick(3), 1000);
@@ -159,7 +160,7 @@ TEST(test_stress__every_call_comes_out_once)
     struct file_status status;
     file_get_status(c.service, &status);
     assert_int_equal(status.calls, 0);
-    assert_true(ok > CALLS / 10);
+    assert_true(ok > calls / 10);
 }
 
 TEST(test_stress__no_descriptor_is_left_behind)

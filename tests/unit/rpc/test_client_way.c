@@ -294,9 +294,11 @@ TEST(test_client_way__one_way_calls_have_room_of_their_own)
         start(&other);
     }
     assert_false(rpc_client_has_room(world.client));
+    assert_int_equal(rpc_client_awaited(world.client), rpc_client_max(world.client));
     for (uint64_t i = 0; i < 16; i++)
         rpc_client_cancel(world.client, i); /* cancels none of the others, whose id is 0 too */
     assert_int_equal(rpc_client_count(world.client), 4);
+    assert_int_equal(rpc_client_awaited(world.client), 0);
     for (uint32_t i = 0; i < 4; i++) {
         struct client_action action;
         assert_true(rpc_client_next_action(world.client, &action));

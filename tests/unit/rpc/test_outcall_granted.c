@@ -277,7 +277,7 @@ static void notify(uint32_t state)
     turn();
 }
 
-/* Where its lock manager is, is asked once, and again when it has started anew. */
+/* Where its lock manager is, is asked once, and again when it has rebooted. */
 TEST(test_outcall_granted__who_rebooted_is_looked_up_again)
 {
     wait_for_lock();

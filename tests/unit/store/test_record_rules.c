@@ -225,7 +225,7 @@ TEST(test_record_rules__lengths)
             }
         }
     }
-    assert_true(names == 9 && handles == 4 && words == 1);
+    assert_true(names == 10 && handles == 4 && words == 1);
 }
 
 /* An address of none of the families, or one whose bytes are missing. */

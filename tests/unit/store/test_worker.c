@@ -6,6 +6,8 @@
  * meant to run under the thread sanitizer as well.
  */
 #include "store/worker.h"
+
+#include "store/backend.h"
 #include "unit/test.h"
 
 #include <errno.h>
@@ -28,6 +30,9 @@ struct store {
     uint64_t checked_ns;
     bool fails, has_room, is_closed;
     bool was_tended_after_failure, took_signals;
+    bool is_shared; /* cannot be walked */
+    uint32_t locks; /* what it holds */
+    int walk_count; /* calls of store_walk */
     int wake_count;
 };
 
@@ -86,6 +91,33 @@ bool store_tend(struct store *store)
         store->tends_left--;
     leave(store);
     return has_more;
+}
+
+bool store_can_walk(const struct store *store)
+{
+    return !store->is_shared;
+}
+
+/* A walk of the store thread over locks that are all alike. */
+int store_walk(struct store *store, struct store_slots slots, store_visit_fn visit, void *context,
+               struct store_failure *ret_failure)
+{
+    (void)ret_failure;
+    const uint8_t value[100] = {1};
+    int stop = 0;
+    enter(store);
+    store->walk_count++;
+    uint32_t count = slots.kind == RECORD_LOCK ? store->locks : 0;
+    leave(store);
+    for (uint32_t slot = slots.from; stop == 0 && slot < count && slot < slots.end; slot++)
+        stop = visit(context, slots.kind, slot, (struct bytes){value, sizeof value});
+    return stop;
+}
+
+void store_fail(struct store_failure *failure, int exit_code, const char *format, ...)
+{
+    (void)format;
+    *failure = (struct store_failure){.exit_code = exit_code};
 }
 
 uint64_t store_checked_ns(const struct store *store)
@@ -304,6 +336,156 @@ TEST(test_worker__gives_up_on_a_stuck_commit)
     assert_true(worker_free(worker, UINT64_MAX));
     assert_int_equal(fake.commit_count, 1);
     assert_true(fake.is_closed);
+}
+
+/* ---- copies ---- */
+
+/* Reads to the end as the server's loop does: takes, and waits for a report when there is nothing.
+ * How it ended. */
+static ssize_t read_copy(struct worker *worker, struct copy *copy, uint32_t *lines)
+{
+    static char piece[64 * 1024];
+    for (;;) {
+        int wakes = look(&fake.wake_count);
+        ssize_t len = copy_take(copy, piece, sizeof piece);
+        for (ssize_t i = 0; i < len; i++)
+            *lines += piece[i] == '\n';
+        if (len < 0)
+            return len;
+        if (copy_is_wanting(copy))
+            worker_copy_on(worker);
+        struct worker_report report;
+        worker_poll(worker, &report);
+        if (len == 0 && !report.has_copied)
+            wait_for(&fake.wake_count, wakes + 1);
+    }
+}
+
+TEST(test_worker__copies_while_there_is_nothing_else)
+{
+    fake.locks = 30000;
+    uint32_t lines = 0;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    struct copy *copy = copy_new(), *other = copy_new();
+    assert_true(worker_copy(worker, copy));
+    assert_int_equal(read_copy(worker, copy, &lines), COPY_WHOLE);
+    assert_int_equal(lines, fake.locks + 1);
+    assert_false(copy_cancel(copy));
+    while (!worker_copy(worker, other)) /* as soon as the thread is done with the first */
+        continue;
+    assert_true(worker_free(worker, PATIENCE_NS));
+    assert_false(copy_cancel(other));
+    assert_int_equal(fake.commit_count, 0);
+}
+
+TEST(test_worker__copies_one_step_per_batch_under_load)
+{
+    fake.locks = 30000;
+    uint32_t lines = 0;
+    struct worker_report report;
+    char piece[64 * 1024];
+    ssize_t len = 0;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    struct copy *copy = copy_new();
+    assert_true(worker_copy(worker, copy));
+    for (uint64_t txn = 1; len >= 0; txn++) {
+        int commits = look(&fake.commit_count);
+        worker_commit(worker, &(struct store_batch){.txn = txn});
+        wait_for(&fake.commit_count, commits + 1); /* no batch is kept waiting by the copy, */
+        do
+            worker_poll(worker, &report);
+        while (report.news == WORKER_NOTHING);
+        assert_int_equal(report.news, WORKER_COMMITTED);
+        while ((len = copy_take(copy, piece, sizeof piece)) > 0)
+            for (ssize_t i = 0; i < len; i++)
+                lines += piece[i] == '\n';
+        if (copy_is_wanting(copy))
+            worker_copy_on(worker);
+    }
+    assert_int_equal(len, COPY_WHOLE); /* and it comes to its end */
+    assert_int_equal(lines, fake.locks + 1);
+    assert_false(copy_cancel(copy));
+    assert_true(worker_free(worker, PATIENCE_NS));
+}
+
+/* A copy that has broken off costs the batch no more reads. */
+TEST(test_copy__reads_no_more_when_it_has_broken_off)
+{
+    enum { CHANGES = 400000 }; /* some 270,000 lines are 64 MiB */
+    struct batch_writer writer = {.max = (uint64_t)CHANGES * BATCH_CHANGE_OVERHEAD};
+    char why[COPY_WHY_MAX];
+    writer.start = malloc(writer.max);
+    assert_non_null(writer.start);
+    for (uint32_t slot = 0; slot < CHANGES; slot++)
+        store_batch_delete(&writer, RECORD_LOCK, slot);
+    struct store_batch batch = {
+        .txn = 1, .count = writer.count, .changes = {writer.start, writer.len}};
+    fake.locks = CHANGES;
+    struct copy *copy = copy_new();
+    copy_hold(copy);
+    assert_false(copy_step(copy, &fake));
+    copy_keep(copy, &fake, &batch);
+    int walks = fake.walk_count;
+    assert_in_range(walks, 200000, 300000);
+    assert_true(copy_step(copy, &fake));
+    assert_int_equal(fake.walk_count, walks);
+    copy_get_why(copy, why);
+    assert_non_null(strstr(why, "too many records changed"));
+    (void)copy_leave(copy, NULL);
+    assert_false(copy_cancel(copy));
+    free(writer.start);
+}
+
+TEST(test_worker__makes_one_copy_at_a_time)
+{
+    fake.locks = 30000; /* more than fits into its queue */
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    struct copy *copy = copy_new(), *other = copy_new();
+    assert_true(worker_copy(worker, copy));
+    assert_false(worker_copy(worker, other));
+    assert_true(copy_cancel(copy)); /* the reader leaves in the middle */
+    worker_copy_on(worker);
+    while (!worker_copy(worker, other))
+        continue;
+    /* A stop waits for no reader, */
+    assert_true(worker_free(worker, PATIENCE_NS));
+    uint32_t lines = 0;
+    char piece[4096];
+    ssize_t len;
+    while ((len = copy_take(other, piece, sizeof piece)) > 0)
+        lines++;
+    assert_int_equal(len, COPY_CUT); /* and the reader hears of it */
+    assert_false(copy_cancel(other));
+}
+
+TEST(test_worker__copies_nothing_of_a_store_that_failed)
+{
+    fake.fails = true;
+    fake.locks = 30000;
+    char piece[4096];
+    ssize_t len;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    struct copy *copy = copy_new(), *other = copy_new();
+    assert_true(worker_copy(worker, copy));
+    worker_commit(worker, &(struct store_batch){.txn = 1});
+    wait_for(&fake.commit_count, 1);
+    while ((len = copy_take(copy, piece, sizeof piece)) >= 0)
+        continue;
+    assert_int_equal(len, COPY_CUT);
+    assert_false(worker_copy(worker, other));
+    assert_false(copy_cancel(copy));
+    assert_false(copy_cancel(other));
+    assert_true(worker_free(worker, PATIENCE_NS));
+}
+
+TEST(test_worker__copies_no_shared_store)
+{
+    fake.is_shared = true;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    struct copy *copy = copy_new();
+    assert_false(worker_copy(worker, copy));
+    assert_false(copy_cancel(copy));
+    assert_true(worker_free(worker, PATIENCE_NS));
 }
 
 TEST(test_worker__freeing_nothing_is_fine)

@@ -1,0 +1,167 @@
+/*
+ * test_paging.c -- a search that finds little ends after a while, and `next` leads on from there;
+ * what it could not look at in full it counts.
+ *
+ * Client and server take turns in one thread. Each piece of a page takes a second here.
+ */
+#include "admin/http.h"
+
+#include "../core/monitor.h"
+#include "base/units.h"
+#include "unit/test.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { COUNT = 3000, PAGES_MAX = 100 };
+
+static struct world {
+    uv_loop_t loop;
+    struct http *http;
+    uint64_t now_ns;
+    enum admin_path path;
+} world;
+
+static void tell_facts(void *context, struct admin_facts *ret)
+{
+    (void)context;
+    world.now_ns += SECOND_NS;
+    *ret = (struct admin_facts){.now_ns = world.now_ns, .wall_ns = world.now_ns};
+}
+
+static bool is_ready(void *context, struct text *ret_reason)
+{
+    (void)context;
+    (void)ret_reason;
+    return true;
+}
+
+static enum admin_path tell_path(void *context, struct bytes fh, struct bytes *ret)
+{
+    (void)context;
+    (void)fh;
+    *ret = bytes_of_text("/srv/mail");
+    return world.path;
+}
+
+static struct admin admin;
+
+TEST_FIXTURE(start)
+{
+    struct core_limits limits = fixture_limits;
+    struct address address;
+    struct text why;
+    char buffer[256];
+    int exit_code;
+    limits.locks_max = limits.locks_per_client_max = limits.batch_puts_max = 2 * COUNT;
+    limits.bytes_max = 64 << 20;
+    locker_new(&limits);
+    lock_many(the_core, 5, A, 0, COUNT);
+    settle();
+    world = (struct world){.path = ADMIN_PATH_NONE};
+    admin = (struct admin){
+        .core = the_core, .is_ready = is_ready, .facts = tell_facts, .path = tell_path};
+    assert_int_equal(uv_loop_init(&world.loop), 0);
+    assert_true(address_parse(bytes_of_text("127.0.0.1"), &address));
+    text_init(&why, buffer, sizeof buffer);
+    world.http = http_new(&world.loop, &address, 0, &admin, &exit_code, &why);
+    if (world.http == NULL)
+        fail_msg("%s", buffer);
+}
+
+TEST_FIXTURE(stop)
+{
+    http_free(world.http);
+    (void)uv_run(&world.loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&world.loop), 0);
+    locker_done();
+}
+
+/* The response to one request; that of HTTP/1.0 comes in one, not in chunks. */
+static const char *get(const char *path)
+{
+    static char answer[1 << 20];
+    char request[256];
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons(http_port(world.http)),
+                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    int len = snprintf(request, sizeof request, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", path);
+    assert_int_equal(send(fd, request, (size_t)len, MSG_NOSIGNAL), len);
+    size_t got = 0;
+    for (;;) {
+        (void)uv_run(&world.loop, UV_RUN_NOWAIT);
+        ssize_t more = recv(fd, answer + got, sizeof answer - 1 - got, MSG_DONTWAIT);
+        if (more == 0)
+            break;
+        got += more > 0 ? (size_t)more : 0;
+        assert_true(got < sizeof answer - 1);
+    }
+    answer[got] = '\0';
+    assert_int_equal(close(fd), 0);
+    assert_non_null(strstr(answer, " 200 "));
+    return answer;
+}
+
+/* A number behind `key`, or 0 for null. */
+static unsigned long long number(const char *answer, const char *key)
+{
+    const char *at = strstr(answer, key);
+    assert_non_null(at);
+    return strtoull(at + strlen(key), NULL, 10);
+}
+
+/* Reads all pages of a search for what nobody has. */
+static uint32_t read_pages(const char *parameters, uint64_t *ret_unnamed)
+{
+    char path[128];
+    unsigned long long cursor = 0;
+    uint32_t pages = 0;
+    *ret_unnamed = 0;
+    do {
+        (void)snprintf(path, sizeof path, "/api/v1/locks?%s&cursor=%llu", parameters, cursor);
+        uint64_t before_ns = world.now_ns;
+        const char *answer = get(path);
+        assert_null(strstr(answer, "granted_at"));
+        assert_in_range(world.now_ns - before_ns, SECOND_NS, 10 * SECOND_NS);
+        bool is_end = strstr(answer, "\"next\":null") != NULL;
+        unsigned long long next = is_end ? 0 : number(answer, "\"next\":\"");
+        assert_true(is_end || next > cursor);
+        cursor = next;
+        *ret_unnamed += number(answer, "\"unnamed\":");
+        assert_true(++pages < PAGES_MAX);
+    } while (cursor != 0);
+    return pages;
+}
+
+TEST(test_paging__a_sparse_search_ends_with_next)
+{
+    uint64_t unnamed;
+    assert_true(read_pages("match=nobody", &unnamed) > 1);
+    assert_int_equal(unnamed, 0);
+}
+
+TEST(test_paging__rows_that_could_not_be_searched_are_counted)
+{
+    uint64_t unnamed;
+    world.path = ADMIN_PATH_UNKNOWN;
+    (void)read_pages("match=nobody", &unnamed);
+    assert_int_equal(unnamed, COUNT);
+}
+
+/* It need not be searched for: the page is full, however long that takes. */
+TEST(test_paging__a_plain_page_is_full)
+{
+    const char *answer = get("/api/v1/locks?limit=1000");
+    uint32_t rows = 0;
+    for (const char *at = answer; (at = strstr(at, "granted_at")) != NULL; at++)
+        rows++;
+    assert_int_equal(rows, 1000);
+    assert_null(strstr(answer, "unnamed"));
+}
+
+TEST_MAIN(start, stop, NULL, NULL)
