@@ -61,7 +61,10 @@ expect "a registrant" matches "$(peer 127.0.0.1 me mon alpha me)" '^succ'
 waiter=$!
 expect "a waiter" wait_until grep -q waiting "$work/waiter"
 
-# (7)
+# (7) The rate is known a second after the start.
+# shellcheck disable=SC2317 # called by wait_until
+has_rate() { "$HOLDFAST" status < /dev/null | grep -q '^load '; }
+expect "the rate is measured" wait_until has_rate
 ask 0 status
 says "^holdfast +[0-9.]+ on $(uname -n), up [0-9]+ s, state $state, start 1"
 says 'waiting +1 request for alpha \(c1, 127\.1\.0\.1\), the first for [0-9]+ s'

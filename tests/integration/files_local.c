@@ -264,6 +264,16 @@ static void lock_until_granted(const struct peer_nfs_fh *fh, uint32_t svid)
         pause_ms(1);
 }
 
+/* A client that goes on after an error would count wrongly all by itself. */
+static const struct peer_nfs_res *must(const char *what, const struct peer_nfs_res *res)
+{
+    if (res->status == PEER_NFS_IS_OK)
+        return res;
+    printf("# %s answered %s\n", what, peer_nfs_status_text(res->status));
+    fflush(stdout);
+    _exit(1);
+}
+
 static void count_as_client(struct peer_nfs_fh fh, uint32_t svid, int stop)
 {
     struct peer_link link;
@@ -274,11 +284,11 @@ static void count_as_client(struct peer_nfs_fh fh, uint32_t svid, int stop)
     while (count < COUNT_MIN || read(stop, &byte, 1) < 0) {
         lock_until_granted(&fh, svid);
         const struct peer_nfs_res *res =
-            FILES_ASK(&link, PEER_NFS_READ, .fh = fh, .count = sizeof(text) - 1);
+            must("READ", FILES_ASK(&link, PEER_NFS_READ, .fh = fh, .count = sizeof(text) - 1));
         long next = number_in((const char *)res->data.at, res->data.len) + 1;
         snprintf(text, sizeof(text), "%-20ld", next);
-        FILES_ASK(&link, PEER_NFS_WRITE, .fh = fh, .count = 20, .stable = PEER_NFS_FILE_SYNC,
-                  .data = {text, 20});
+        (void)must("WRITE", FILES_ASK(&link, PEER_NFS_WRITE, .fh = fh, .count = 20,
+                                      .stable = PEER_NFS_FILE_SYNC, .data = {text, 20}));
         while (ask(PEER_NLM_UNLOCK, &fh, svid) != PEER_NLM_IS_GRANTED)
             pause_ms(1);
         count++;

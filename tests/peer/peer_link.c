@@ -8,6 +8,7 @@
 #include "peer/peer_link.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -35,11 +36,24 @@ void peer_link_done(struct peer_link *link)
     link->answer = NULL;
 }
 
+/* Somebody else got it while this link was closed. */
+static void forget_port(struct dial_endpoint *source)
+{
+    if (source->at.ss_family == AF_INET6)
+        ((struct sockaddr_in6 *)&source->at)->sin6_port = 0;
+    else
+        ((struct sockaddr_in *)&source->at)->sin_port = 0;
+}
+
 int peer_link_open(struct peer_link *link)
 {
     if (link->fd >= 0)
         return 0;
     int fd = dial_open(&link->route, link->timeout_ms);
+    if (fd == -EADDRINUSE && link->is_hard) {
+        forget_port(&link->route.source);
+        fd = dial_open(&link->route, link->timeout_ms);
+    }
     if (fd < 0)
         return fd;
     struct dial_endpoint here = {.len = sizeof(here.at)};

@@ -7,7 +7,7 @@
  * out of it is valid until the next answer.
  *
  * A hard mount comes back from the port it had before, as Linux does: a server that knows repeats
- * by their port must find it unchanged.
+ * by their port must find it unchanged. If somebody else has it by now, it takes another one.
  */
 #ifndef PEER_PEER_LINK_H
 #define PEER_PEER_LINK_H
