@@ -120,7 +120,7 @@ static void link_slot(struct core *core, uint32_t slot, const struct share *cont
 {
     struct shares *all = &core->shares;
     *share_at(core, slot) = *content;
-    hash_index_add(&all->by_key, content->key_hash, slot);
+    hash_index_add(&all->by_key, key_hash(core, content->client, content->oh, content->file), slot);
     chains_add(&all->by_file, content->file, slot);
     chains_add(&all->by_client, content->client, slot);
     count(&all->sums[content->file], content, 1);
@@ -208,7 +208,6 @@ static enum lock_status add(struct core *core, const struct lock_request *reques
         file_release(core, fresh->file);
         return LOCK_NO_RESOURCES;
     }
-    fresh->key_hash = key_hash(core, fresh->client, fresh->oh, fresh->file);
     uint32_t slot = table_add(&core->shares.table);
     CHECK(slot != SLOT_NONE); /* the table has at least locks_max slots */
     link_slot(core, slot, fresh);
@@ -411,7 +410,6 @@ bool share_load(struct core *core, uint32_t slot, const struct record_share *rec
     };
     CHECK(loaded.file != SLOT_NONE); /* core_new reserved room for all that is stored */
     CHECK(loaded.oh != SLOT_NONE);
-    loaded.key_hash = key_hash(core, loaded.client, loaded.oh, loaded.file);
     link_slot(core, slot, &loaded);
     return true;
 }
@@ -465,7 +463,6 @@ void share_check(const struct core *core)
         CHECK(share->mode <= MODE_MAX);
         CHECK(share->access <= MODE_MAX);
         CHECK(share->incarnation <= client_at(core, share->client)->stored.incarnation);
-        CHECK(share->key_hash == key_hash(core, share->client, share->oh, share->file));
         CHECK(find(core, share->client, oh, file_handle(core, share->file)) == slot);
         CHECK(chains_has(&all->by_file, share->file, slot));
         CHECK(chains_has(&all->by_client, share->client, slot));

@@ -17,8 +17,7 @@
 struct core;
 
 struct share {
-    uint64_t granted_ns; /* wall clock */
-    uint64_t key_hash;
+    uint64_t granted_ns;       /* wall clock */
     uint32_t client, file, oh; /* oh: slot in core->locks.ohs */
     uint32_t mode, access, state, incarnation, flags;
     bool is_unsettled; /* stored, and not reclaimed since the start (R-GRACE-3) */

@@ -86,7 +86,7 @@ uint32_t waiter_client(const struct core *core, const struct waiter *waiter)
     return owner_at(core, waiter->claim.owner)->client;
 }
 
-uint64_t waiter_key_hash(const struct core *core, const struct claim *claim, uint64_t len)
+static uint64_t key_hash(const struct core *core, const struct claim *claim, uint64_t len)
 {
     uint64_t hash = hash_number(core->seed, (uint64_t)claim->owner << 32 | claim->file);
     return hash_number(hash_number(hash, claim->start), len);
@@ -95,7 +95,7 @@ uint64_t waiter_key_hash(const struct core *core, const struct claim *claim, uin
 uint32_t waiter_find(const struct core *core, const struct claim *claim, uint64_t len)
 {
     const struct hash_index *by_key = &core->waiters.by_key;
-    uint64_t hash = waiter_key_hash(core, claim, len);
+    uint64_t hash = key_hash(core, claim, len);
     uint32_t slot = hash_index_first(by_key, hash);
     for (; slot != SLOT_NONE; slot = hash_index_next(by_key, slot)) {
         const struct waiter *w = waiter_at(core, slot);
@@ -194,7 +194,7 @@ void waiter_link(struct core *core, uint32_t slot, const struct waiter *content)
     list_init(&waiter_at(core, slot)->grant.queue);
     list_init(&waiter_at(core, slot)->place);
     list_init(&waiter_at(core, slot)->on_program);
-    hash_index_add(&all->by_key, content->key_hash, slot);
+    hash_index_add(&all->by_key, key_hash(core, &content->claim, content->len), slot);
     waiter_own_add(core, slot);
     chains_add(&all->by_client, client, slot);
     file_keep(core, content->claim.file);
@@ -251,7 +251,6 @@ enum lock_status waiter_add(struct core *core, const struct claim *claim, const 
         .claim = *claim,
         .len = r->len,
         .queued_ns = core->wall_ns,
-        .key_hash = waiter_key_hash(core, claim, r->len),
         .state = r->state != 0 ? r->state : client_at(core, client)->stored.state_seen,
         .hangs_on = SLOT_NONE,
         .grant = {.offer = SLOT_NONE, .callback = SLOT_NONE},

@@ -74,10 +74,9 @@ struct waiter {
     uint64_t order; /* place in the queue of everything */
     uint64_t asked; /* as of a lock (lock.h), by the life that asked for it last */
     struct claim claim;
-    uint64_t len;       /* as sent; the claim's start is the offset */
-    uint64_t heard_ns;  /* its client's last word about it */
-    uint64_t queued_ns; /* wall clock */
-    uint64_t key_hash;
+    uint64_t len;           /* as sent; the claim's start is the offset */
+    uint64_t heard_ns;      /* its client's last word about it */
+    uint64_t queued_ns;     /* wall clock */
     uint64_t client_cookie; /* of a LOCK_MSG with 8 bytes; 0: another (R-BLK-4) */
     uint32_t oh, caller_name;
     uint32_t state, version, transport;
@@ -131,9 +130,8 @@ uint32_t waiter_find(const struct core *core, const struct claim *claim, uint64_
  * (a place in the queue, a timer, a callback) is the caller's. */
 void waiter_set_phase(struct core *core, uint32_t slot, enum waiter_phase phase);
 
-/* For waiter_load.c: the key of waiter_find; a waiter in a live slot gets its place in
- * every index, taking references to what it names; it joins the queue, to be looked at. */
-uint64_t waiter_key_hash(const struct core *core, const struct claim *claim, uint64_t len);
+/* For waiter_load.c: a waiter in a live slot gets its place in every index, taking references to
+ * what it names; it joins the queue, to be looked at. */
 void waiter_link(struct core *core, uint32_t slot, const struct waiter *content);
 void waiter_enter_queue(struct core *core, uint32_t slot);
 /* Its client's word came just now: it is not dropped before 5 min without another (R-BLK-6). */

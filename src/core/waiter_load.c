@@ -55,7 +55,6 @@ bool waiter_load(struct core *core, uint32_t slot, const struct record_waiter *r
         .claim = claim,
         .len = record->len,
         .queued_ns = record->queued_ns,
-        .key_hash = waiter_key_hash(core, &claim, record->len),
         .is_message = record->flags & RECORD_WAITER_MESSAGE,
         .state = of->state,
         .version = record->version,
