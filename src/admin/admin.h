@@ -38,12 +38,6 @@ struct admin_files {
     uint64_t repeats;           /* of what a server before this one had executed */
 };
 
-/* What was done in the last seconds. */
-struct admin_recent {
-    uint64_t window_ns; /* 0: nothing is measured, or not yet */
-    uint64_t requests, commits, commit_ns;
-};
-
 /* Where this server is. */
 struct admin_places {
     char host[256];               /* the name of its machine */
@@ -68,7 +62,6 @@ struct admin_facts {
     char not_found_why[256]; /* if not */
     const struct histogram *commit_durations, *batch_records; /* NULL: not measured */
     struct admin_files files;
-    struct admin_recent recent;
     struct admin_places places;
     const char *recovery; /* the value of --recovery */
 };

@@ -1,10 +1,15 @@
 /*
  * samples.c -- see samples.h.
  *
- * Counters begin at 0 with the process, so the first sample is of the time since then. A sample is
- * the difference between what the counters say and what they said at the one before.
+ * Once a second a mark is set: what the counters say. Whatever was done in some time is the
+ * difference between two of them: a sample between one mark and that of ten seconds before, the
+ * last seconds between now and the oldest mark. Counters begin at 0 with the process, so the first
+ * sample is of the time since then, and the first mark is one of zeros.
  *
- * Always true: samples first to next - 1 are kept, at most SAMPLES_MAX; `at` is indexed by number.
+ * Always true:
+ *  (1) samples first to next - 1 are kept, at most SAMPLES_MAX; `at` is indexed by number;
+ *  (2) there is at least one mark, and those of the last SAMPLES_SECONDS ticks are kept; the number
+ *      of a mark is how many were set before it.
  */
 #include "admin/samples.h"
 
@@ -14,8 +19,9 @@
 
 #include <stdlib.h>
 
-/* What is counted since the start. */
+/* What has been counted since the start. */
 struct totals {
+    uint64_t at_ns;
     uint64_t nlm, nsm, nfs;     /* calls answered; MOUNT counts with NFS */
     uint64_t read, written;     /* bytes of files */
     struct histogram durations; /* of commits */
@@ -31,8 +37,8 @@ struct sample {
 struct samples {
     const struct admin *admin;
     uv_timer_t timer;
-    uint64_t before_ns; /* when the last one was taken, */
-    struct totals before;
+    struct totals marks[SAMPLES_SECONDS];
+    uint64_t mark_count; /* of all that were set */
     uint64_t first, next;
     struct sample at[SAMPLES_MAX];
 };
@@ -54,15 +60,25 @@ static void count_row(struct totals *totals, uint32_t program, const char *name,
     }
 }
 
-static void count(struct totals *totals, const struct meter *meter,
-                  const struct histogram *durations)
+static struct totals count(const struct meter *meter, const struct admin_facts *facts)
 {
+    struct totals totals = {.at_ns = facts->now_ns};
     for (uint32_t i = 0; i < meter->program_count; i++)
         for (uint32_t proc = 0; proc < METER_PROCEDURES_MAX; proc++)
-            count_row(totals, meter->programs[i]->number, meter_name(meter, i, proc),
+            count_row(&totals, meter->programs[i]->number, meter_name(meter, i, proc),
                       meter_at(meter, i, proc));
-    if (durations != NULL)
-        totals->durations = *durations;
+    if (facts->commit_durations != NULL)
+        totals.durations = *facts->commit_durations;
+    return totals;
+}
+
+/* Commits between the two. */
+static uint64_t commits_since(const struct totals *before, const struct totals *after)
+{
+    if (after->durations.scale == NULL)
+        return 0;
+    return histogram_total(&after->durations) -
+           (before->durations.scale != NULL ? histogram_total(&before->durations) : 0);
 }
 
 /* The value below which this share (per cent) of what was added between the two lies: as far into
@@ -83,53 +99,81 @@ static uint64_t quantile(const struct histogram *before, const struct histogram 
     return lower;
 }
 
-void samples_take(struct samples *samples)
+/* The oldest that is kept: as old as a sample is long, once there are so many. */
+static const struct totals *oldest_mark(const struct samples *samples)
 {
-    const struct admin *admin = samples->admin;
-    struct admin_facts facts = {0};
-    struct totals totals = {0};
+    bool is_full = samples->mark_count >= SAMPLES_SECONDS;
+    return &samples->marks[is_full ? samples->mark_count % SAMPLES_SECONDS : 0];
+}
+
+/* There is one mark, and it is of now. */
+static void begin(struct samples *samples, uint64_t now_ns)
+{
+    samples->marks[0] = (struct totals){.at_ns = now_ns};
+    samples->mark_count = 1;
+}
+
+static void take(struct samples *samples, const struct totals *totals, uint64_t wall_ns)
+{
+    const struct totals *before = oldest_mark(samples);
     struct core_status status;
-    if (admin->meter == NULL)
-        return;
-    admin->facts(admin->context, &facts);
-    if (admin->core == NULL) {
-        samples->before_ns =
-            facts.now_ns; /* the first one is not of the time before there is one */
-        return;
-    }
-    core_status(admin->core, &status);
-    count(&totals, admin->meter, facts.commit_durations);
-    const struct totals *before = &samples->before;
+    core_status(samples->admin->core, &status);
     struct sample sample = {
-        .wall_ns = facts.wall_ns,
-        .duration_ns = facts.now_ns - samples->before_ns,
-        .nlm = totals.nlm - before->nlm,
-        .nsm = totals.nsm - before->nsm,
-        .nfs = totals.nfs - before->nfs,
-        .read = totals.read - before->read,
-        .written = totals.written - before->written,
+        .wall_ns = wall_ns,
+        .duration_ns = totals->at_ns - before->at_ns,
+        .nlm = totals->nlm - before->nlm,
+        .nsm = totals->nsm - before->nsm,
+        .nfs = totals->nfs - before->nfs,
+        .read = totals->read - before->read,
+        .written = totals->written - before->written,
+        .commits = commits_since(before, totals),
         .clients = status.clients + status.registrants,
         .locks = status.locks,
         .waiters = status.waiters,
     };
-    if (totals.durations.scale != NULL)
-        sample.commits =
-            histogram_total(&totals.durations) -
-            (before->durations.scale != NULL ? histogram_total(&before->durations) : 0);
     if (sample.commits > 0) {
-        sample.median_ns = quantile(&before->durations, &totals.durations, sample.commits, 50);
-        sample.p99_ns = quantile(&before->durations, &totals.durations, sample.commits, 99);
+        sample.median_ns = quantile(&before->durations, &totals->durations, sample.commits, 50);
+        sample.p99_ns = quantile(&before->durations, &totals->durations, sample.commits, 99);
     }
-    samples->before = totals;
-    samples->before_ns = facts.now_ns;
     samples->at[samples->next++ % SAMPLES_MAX] = sample;
     if (samples->next - samples->first > SAMPLES_MAX)
         samples->first = samples->next - SAMPLES_MAX;
 }
 
+void samples_tick(struct samples *samples)
+{
+    const struct admin *admin = samples->admin;
+    struct admin_facts facts = {0};
+    admin->facts(admin->context, &facts);
+    if (admin->core == NULL || admin->meter == NULL) {
+        begin(samples, facts.now_ns); /* the first one is not of the time before there is one */
+        return;
+    }
+    struct totals totals = count(admin->meter, &facts);
+    if (samples->mark_count % SAMPLES_SECONDS == 0)
+        take(samples, &totals, facts.wall_ns);
+    samples->marks[samples->mark_count++ % SAMPLES_SECONDS] = totals;
+}
+
+void samples_recent(const struct samples *samples, const struct admin_facts *facts,
+                    struct samples_recent *ret)
+{
+    *ret = (struct samples_recent){0};
+    if (samples == NULL || samples->admin->meter == NULL)
+        return;
+    const struct totals *then = oldest_mark(samples);
+    struct totals now = count(samples->admin->meter, facts);
+    *ret = (struct samples_recent){
+        .window_ns = now.at_ns - then->at_ns,
+        .requests = now.nlm + now.nsm + now.nfs - then->nlm - then->nsm - then->nfs,
+        .commits = commits_since(then, &now),
+        .commit_ns = now.durations.sum - then->durations.sum,
+    };
+}
+
 static void on_timer(uv_timer_t *timer)
 {
-    samples_take(timer->data);
+    samples_tick(timer->data);
 }
 
 static void write_sample(struct writer *out, const struct sample *sample)
@@ -211,12 +255,11 @@ struct samples *samples_new(uv_loop_t *loop, const struct admin *admin)
         return NULL;
     admin->facts(admin->context, &facts);
     samples->admin = admin;
-    samples->before_ns = facts.now_ns;
+    begin(samples, facts.now_ns);
     samples->first = samples->next = 1;
     CHECK(uv_timer_init(loop, &samples->timer) == 0); /* these only fill the struct */
     samples->timer.data = samples;
-    uint64_t every_ms = SAMPLES_SECONDS * UINT64_C(1000);
-    CHECK(uv_timer_start(&samples->timer, on_timer, every_ms, every_ms) == 0);
+    CHECK(uv_timer_start(&samples->timer, on_timer, 1000, 1000) == 0);
     return samples;
 }
 

@@ -12,6 +12,7 @@
 #include "admin/exports.h"
 #include "admin/limit.h"
 #include "admin/list.h"
+#include "admin/samples.h"
 #include "base/units.h"
 
 enum {
@@ -159,19 +160,22 @@ static void add_places(struct writer *out, const struct admin_places *places)
 }
 
 /* Of the last seconds; null: nothing is measured, or nothing was committed. */
-static void add_recent(struct writer *out, const struct admin_recent *recent)
+static void add_recent(struct writer *out, const struct admin *admin,
+                       const struct admin_facts *facts)
 {
+    struct samples_recent recent;
+    samples_recent(admin->samples, facts, &recent);
     writer_object(out, "recent");
-    writer_seconds(out, "window_seconds", recent->window_ns);
-    if (recent->window_ns == 0)
+    writer_seconds(out, "window_seconds", recent.window_ns);
+    if (recent.window_ns == 0)
         writer_null(out, "requests_per_second");
     else
         writer_number(out, "requests_per_second",
-                      (recent->requests * SECOND_NS + recent->window_ns / 2) / recent->window_ns);
-    if (recent->commits == 0)
+                      (recent.requests * SECOND_NS + recent.window_ns / 2) / recent.window_ns);
+    if (recent.commits == 0)
         writer_null(out, "commit_seconds");
     else
-        writer_seconds(out, "commit_seconds", recent->commit_ns / recent->commits);
+        writer_seconds(out, "commit_seconds", recent.commit_ns / recent.commits);
     writer_end_object(out);
 }
 
@@ -251,7 +255,7 @@ void status_write(struct writer *out, const struct admin *admin)
         add_lock_server(out, admin, &status, &facts);
     add_store(out, &facts, &status);
     add_rpcbind(out, &facts);
-    add_recent(out, &facts.recent);
+    add_recent(out, admin, &facts);
     limit_add_status(out, admin);
     if (!status.is_monitor)
         exports_add_status(out, admin, &facts.files);

@@ -109,7 +109,6 @@ static void tell_facts(void *context, struct admin_facts *ret)
     ret->commit_age_ns = commits_age_ns(commits);
     ret->commit_durations = &commits->meter.durations;
     ret->batch_records = &commits->meter.batch_records;
-    driver_recent(hooks->driver, &ret->recent);
     ret->is_found = registrar_is_ready(hooks->registrar, &why);
     if (hooks->files != NULL)
         tell_files(files_service(hooks->files), hooks->admin.core, &ret->files);

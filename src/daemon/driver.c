@@ -15,7 +15,6 @@
 #include "base/minmax.h"
 #include "base/units.h"
 #include "daemon/bell.h"
-#include "daemon/recent.h"
 #include "daemon/sd_notify.h"
 #include "rpc/outcall.h"
 
@@ -42,7 +41,6 @@ struct driver {
     uv_timer_t tick, drain_end;
     uv_timer_t ready;     /* until clients are told */
     uv_timer_t next_turn; /* when the core has a call to make, or work to do */
-    struct recent recent;
     uint64_t stood_ns; /* standstills that were reported */
     bool is_draining, is_ended;
     int exit_code;
@@ -257,8 +255,6 @@ static void on_tick(uv_timer_t *timer)
     struct driver *driver = timer->data;
     struct store_failure failure;
     log_tick(driver->parts.log, now_of(driver), wall_of(driver));
-    recent_tick(&driver->recent, now_of(driver), rpc_server_meter(driver->server),
-                &driver->commits.meter.durations);
     if (!commits_tick(&driver->commits, driver->is_draining, &failure))
         fail(driver, &failure);
 }
@@ -336,12 +332,6 @@ bool driver_is_ready(struct driver *driver, struct text *ret_reason)
         return false;
     }
     return registrar_is_ready(driver->parts.registrar, ret_reason);
-}
-
-void driver_recent(const struct driver *driver, struct admin_recent *ret)
-{
-    recent_get(&driver->recent, now_of(driver), rpc_server_meter(driver->server),
-               &driver->commits.meter.durations, ret);
 }
 
 bool driver_copy(struct driver *driver, struct copy *copy)

@@ -53,8 +53,6 @@ void driver_order(struct driver *driver, const struct order *order, struct core_
 /* The same of what is said of a tracked client. */
 void driver_track(struct driver *driver, const struct tracking *tracking, struct core_answer *ret);
 
-/* What was done in the last seconds; a window of 0 with --metrics off. */
-void driver_recent(const struct driver *driver, struct admin_recent *ret);
 /* As worker_copy and worker_copy_on; the second while the copy is not over. */
 bool driver_copy(struct driver *driver, struct copy *copy);
 void driver_copy_on(struct driver *driver);

@@ -81,11 +81,3 @@ const struct meter_row *meter_at(const struct meter *meter, uint32_t program, ui
     CHECK(program < meter->program_count && proc < METER_PROCEDURES_MAX);
     return &meter->rows[program * METER_PROCEDURES_MAX + proc];
 }
-
-uint64_t meter_total(const struct meter *meter)
-{
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < meter->program_count * METER_PROCEDURES_MAX; i++)
-        total += meter->rows[i].succeeded + meter->rows[i].failed;
-    return total;
-}

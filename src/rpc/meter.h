@@ -45,8 +45,6 @@ bool meter_is_error(const struct response *response);
 
 /* For printing: the name of a procedure, NULL where there is a gap; and its row. */
 const char *meter_name(const struct meter *meter, uint32_t program, uint32_t proc);
-/* Calls answered so far, of all procedures. */
-uint64_t meter_total(const struct meter *meter);
 const struct meter_row *meter_at(const struct meter *meter, uint32_t program, uint32_t proc);
 
 #endif

@@ -9,14 +9,10 @@
 #include "admin/events.h"
 
 #include "../core/fixture.h"
-#include "admin/http.h"
 #include "admin/web_page.h"
+#include "site.h"
 #include "unit/test.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <poll.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -27,11 +23,8 @@
 #define PATIENCE_S 60 /* only so that a broken stream fails the test instead of hanging it */
 
 struct world {
-    uv_loop_t loop;
-    struct core *core;
-    struct admin admin;
+    struct site site;
     struct events *events;
-    struct http *http;
     uint64_t wall_ns;
     uint32_t happened;
     uint32_t happens_later; /* so many, as soon as a reader has got the first status */
@@ -53,23 +46,14 @@ static void facts(void *context, struct admin_facts *ret)
 static int start(void **state)
 {
     struct world *world = calloc(1, sizeof *world);
-    struct address local = fixture_address("127.0.0.1");
-    char buffer[256];
-    struct text why;
-    int code;
-    text_init(&why, buffer, sizeof buffer);
     assert_non_null(world);
-    assert_int_equal(uv_loop_init(&world->loop), 0);
-    world->core = fixture_new(&fixture_limits);
     world->wall_ns = FIXTURE_SECOND;
-    world->admin =
-        (struct admin){.core = world->core, .context = world, .is_ready = is_ready, .facts = facts};
-    world->events = events_new(&world->loop, &world->admin, RUN);
+    world->site.admin = (struct admin){.context = world, .is_ready = is_ready, .facts = facts};
+    site_init(&world->site);
+    world->events = events_new(&world->site.loop, &world->site.admin, RUN);
     assert_non_null(world->events);
-    world->admin.events = world->events;
-    world->http = http_new(&world->loop, &local, 0, &world->admin, &code, &why);
-    if (world->http == NULL)
-        fail_msg("%s", buffer);
+    world->site.admin.events = world->events;
+    site_serve(&world->site);
     *state = world;
     return 0;
 }
@@ -77,11 +61,9 @@ static int start(void **state)
 static int stop(void **state)
 {
     struct world *world = *state;
-    http_free(world->http);
+    site_stop(&world->site);
     events_free(world->events);
-    (void)uv_run(&world->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&world->loop), 0);
-    core_free(world->core);
+    site_done(&world->site);
     free(world);
     return 0;
 }
@@ -102,30 +84,15 @@ static void happen(struct world *world, uint32_t count)
 static const char *read_from(struct world *world, const char *last_id, const char *end)
 {
     static char text[512 * 1024];
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(http_port(world->http)),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    char request[256];
+    char header[64];
     size_t len = 0;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    (void)snprintf(request, sizeof request,
-                   "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nLast-Event-ID: %s\r\n\r\n",
-                   last_id);
-    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+    (void)snprintf(header, sizeof header, "Last-Event-ID: %s\r\n", last_id);
+    int fd = site_ask(&world->site, "/api/v1/events", header);
     text[0] = '\0';
     time_t deadline = time(NULL) + PATIENCE_S;
     while (strstr(text, end) == NULL) {
-        (void)uv_run(&world->loop, UV_RUN_NOWAIT);
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        (void)poll(&ready, 1, 1);
-        ssize_t got = recv(fd, text + len, sizeof text - 1 - len, MSG_DONTWAIT);
-        if (got == 0 || (got < 0 && errno != EAGAIN) || time(NULL) > deadline)
+        if (!site_read(&world->site, fd, text, sizeof text, &len) || time(NULL) > deadline)
             fail_msg("the stream ended, or said no \"%s\" in time: %s", end, text);
-        len += got > 0 ? (size_t)got : 0;
-        text[len] = '\0';
-        assert_true(len < sizeof text - 1);
         if (world->happens_later > 0 && strstr(text, "event: status") != NULL) {
             happen(world, world->happens_later);
             world->happens_later = 0;

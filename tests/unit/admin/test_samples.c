@@ -1,31 +1,29 @@
 /*
  * test_samples.c -- samples of the last hour: each has the counts of its own time, the newest 360
- * are kept, and who has some already gets the rest.
+ * are kept, and who has some already gets the rest; and what was done in the last seconds.
  *
  * The clock, the calls and the commits are the test's.
  */
 #include "admin/samples.h"
 
 #include "../core/fixture.h"
-#include "admin/http.h"
 #include "base/programs.h"
+#include "base/units.h"
 #include "proto/nlm.h"
+#include "site.h"
 #include "unit/test.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_TURNS 100000
+#define PATIENCE_S 60 /* only so that a broken answer fails the test instead of hanging it */
 
 static const struct program *const programs[] = {&nlm_program};
 
 struct world {
-    uv_loop_t loop;
-    struct admin admin;
+    struct site site;
     struct meter *meter;
     struct histogram commits;
-    struct http *http;
     uint64_t now_ns;
 };
 
@@ -42,26 +40,16 @@ static void facts(void *context, struct admin_facts *ret)
 static int start(void **state)
 {
     struct world *world = calloc(1, sizeof *world);
-    struct address local = fixture_address("127.0.0.1");
-    char buffer[256];
-    struct text why;
-    int code;
-    text_init(&why, buffer, sizeof buffer);
     assert_non_null(world);
-    assert_int_equal(uv_loop_init(&world->loop), 0);
     world->now_ns = FIXTURE_SECOND;
     histogram_init(&world->commits, &histogram_durations);
     world->meter = meter_new(programs, 1);
     assert_non_null(world->meter);
-    world->admin = (struct admin){.core = fixture_new(&fixture_limits),
-                                  .meter = world->meter,
-                                  .context = world,
-                                  .facts = facts};
-    world->admin.samples = samples_new(&world->loop, &world->admin);
-    assert_non_null(world->admin.samples);
-    world->http = http_new(&world->loop, &local, 0, &world->admin, &code, &why);
-    if (world->http == NULL)
-        fail_msg("%s", buffer);
+    world->site.admin = (struct admin){.meter = world->meter, .context = world, .facts = facts};
+    site_init(&world->site);
+    world->site.admin.samples = samples_new(&world->site.loop, &world->site.admin);
+    assert_non_null(world->site.admin.samples);
+    site_serve(&world->site);
     *state = world;
     return 0;
 }
@@ -69,54 +57,56 @@ static int start(void **state)
 static int stop(void **state)
 {
     struct world *world = *state;
-    http_free(world->http);
-    samples_free(world->admin.samples);
-    (void)uv_run(&world->loop, UV_RUN_DEFAULT);
-    assert_int_equal(uv_loop_close(&world->loop), 0);
+    site_stop(&world->site);
+    samples_free(world->site.admin.samples);
+    site_done(&world->site);
     meter_free(world->meter);
-    core_free(world->admin.core);
     free(world);
     return 0;
 }
 
-/* Ten seconds pass with so many calls and commits. */
-static void pass(struct world *world, uint32_t calls, uint32_t commits, uint64_t commit_ns)
+static void work(struct world *world, uint32_t calls, uint32_t commits, uint64_t commit_ns)
 {
     for (uint32_t i = 0; i < calls; i++)
         meter_count(world->meter, meter_find(world->meter, NLM_PROGRAM, 2), false, 1);
     for (uint32_t i = 0; i < commits; i++)
         histogram_add(&world->commits, commit_ns);
-    world->now_ns += SAMPLES_SECONDS * FIXTURE_SECOND;
-    samples_take(world->admin.samples);
+}
+
+static void pass_seconds(struct world *world, uint32_t seconds)
+{
+    for (uint32_t i = 0; i < seconds; i++) {
+        world->now_ns += FIXTURE_SECOND;
+        samples_tick(world->site.admin.samples);
+    }
+}
+
+/* Ten seconds pass with so many calls and commits. */
+static void pass(struct world *world, uint32_t calls, uint32_t commits, uint64_t commit_ns)
+{
+    work(world, calls, commits, commit_ns);
+    pass_seconds(world, SAMPLES_SECONDS);
+}
+
+static struct samples_recent recent(struct world *world)
+{
+    struct samples_recent ret;
+    struct admin_facts now;
+    facts(world, &now);
+    samples_recent(world->site.admin.samples, &now, &ret);
+    return ret;
 }
 
 static const char *get(struct world *world, const char *query)
 {
     static char text[256 * 1024];
-    struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(http_port(world->http)),
-                                  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    char request[256];
+    char path[128];
     size_t len = 0;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
-    (void)snprintf(request, sizeof request,
-                   "GET /api/v1/samples%s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
-                   query);
-    assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
-    for (uint32_t turn = 0;; turn++) {
-        assert_true(turn < PATIENCE_TURNS);
-        (void)uv_run(&world->loop, UV_RUN_NOWAIT);
-        ssize_t got = recv(fd, text + len, sizeof text - 1 - len, MSG_DONTWAIT);
-        if (got == 0)
-            break;
-        if (got > 0)
-            len += (size_t)got;
-        else
-            (void)usleep(100);
-    }
-    text[len] = '\0';
+    (void)snprintf(path, sizeof path, "/api/v1/samples%s", query);
+    int fd = site_ask(&world->site, path, "Connection: close\r\n");
+    time_t deadline = time(NULL) + PATIENCE_S;
+    while (site_read(&world->site, fd, text, sizeof text, &len))
+        assert_true(time(NULL) <= deadline);
     (void)close(fd);
     return text;
 }
@@ -179,11 +169,15 @@ TEST_OF(test_samples__an_hour_is_kept, struct world *world)
 /* A standby that takes over: the first one begins then, not when the standby started. */
 TEST_OF(test_samples__time_without_a_core_belongs_to_none, struct world *world)
 {
-    struct core *core = world->admin.core;
-    world->admin.core = NULL;
+    struct admin *admin = &world->site.admin;
+    struct core *core = admin->core;
+    admin->core = NULL;
+    admin->meter = NULL; /* the daemon sets both at once */
     for (uint32_t i = 0; i < 5; i++)
         pass(world, 0, 0, 0);
-    world->admin.core = core;
+    assert_int_equal(recent(world).window_ns, 0);
+    admin->core = core;
+    admin->meter = world->meter;
     pass(world, 3, 0, 0);
     const char *text = get(world, "");
     assert_int_equal(count_of(text, "\"time\""), 1);
@@ -192,9 +186,39 @@ TEST_OF(test_samples__time_without_a_core_belongs_to_none, struct world *world)
 
 TEST_OF(test_samples__nothing_is_taken_without_metrics, struct world *world)
 {
-    world->admin.meter = NULL;
-    samples_take(world->admin.samples);
+    world->site.admin.meter = NULL;
+    pass(world, 0, 0, 0);
     assert_non_null(strstr(get(world, ""), "metrics are off"));
+    assert_int_equal(recent(world).window_ns, 0);
+}
+
+/* ---- the last seconds ---- */
+
+TEST_OF(test_samples__the_first_seconds_are_all_since_the_start, struct world *world)
+{
+    work(world, 1000, 1000, 2 * MS_NS);
+    pass_seconds(world, 1);
+    work(world, 5, 1, 2 * MS_NS);
+    pass_seconds(world, 2);
+    world->now_ns += FIXTURE_SECOND / 2;
+    work(world, 7, 1, 2 * MS_NS);
+    assert_int_equal(recent(world).window_ns, 7 * FIXTURE_SECOND / 2);
+    assert_int_equal(recent(world).requests, 1012);
+    assert_int_equal(recent(world).commits, 1002);
+    assert_int_equal(recent(world).commit_ns, 2004 * MS_NS);
+}
+
+TEST_OF(test_samples__of_the_last_seconds_what_is_older_is_forgotten, struct world *world)
+{
+    for (uint32_t second = 1; second < 60; second++) {
+        work(world, second < 40 ? 100 : 1, second < 40, MS_NS);
+        pass_seconds(world, 1);
+    }
+    world->now_ns += FIXTURE_SECOND; /* in which nothing was done */
+    assert_int_equal(recent(world).window_ns, SAMPLES_SECONDS * FIXTURE_SECOND);
+    assert_int_equal(recent(world).requests, SAMPLES_SECONDS - 1);
+    assert_int_equal(recent(world).commits, 0);
+    assert_int_equal(recent(world).commit_ns, 0);
 }
 
 TEST_MAIN(start, stop, NULL, NULL)

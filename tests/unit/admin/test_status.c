@@ -4,7 +4,11 @@
 #include "admin/status.h"
 
 #include "../core/locker.h"
+#include "admin/samples.h"
+#include "base/programs.h"
+#include "base/units.h"
 #include "core/view.h"
+#include "proto/nlm.h"
 #include "unit/test.h"
 
 #include <stdlib.h>
@@ -12,6 +16,7 @@
 static struct admin_facts told;
 static struct admin_limit limits[2];
 static char *json;
+static struct admin admin;
 
 static void facts(void *context, struct admin_facts *ret)
 {
@@ -32,9 +37,9 @@ static bool limit(void *context, uint32_t index, struct admin_limit *ret)
 /* The status, as it is now. */
 static const char *status(void)
 {
-    struct admin admin = {.core = the_core, .facts = facts, .limit = limit};
     struct writer out = {0};
     size_t len;
+    admin.core = the_core;
     status_write(&out, &admin);
     free(json);
     json = writer_take(&out, &len);
@@ -57,6 +62,7 @@ static void assert_attention(const char *sentences)
 
 static int set_up(void **state)
 {
+    admin = (struct admin){.facts = facts, .limit = limit};
     told = (struct admin_facts){.store = "memory:", .rpcbind = "off", .is_found = true};
     limits[0] = (struct admin_limit){"connections", "--max-connections", 10, 8, false};
     limits[1] = (struct admin_limit){"open_files", "LimitNOFILE=", 10, 10, true};
@@ -159,9 +165,28 @@ TEST(test_status__the_store_and_rpcbind_need_attention)
 
 TEST(test_status__rates_are_of_the_last_seconds)
 {
+    static const struct program *const programs[] = {&nlm_program};
+    struct histogram commits;
+    uv_loop_t loop;
     assert_says("\"requests_per_second\":null,\"commit_seconds\":null");
-    told.recent = (struct admin_recent){10 * FIXTURE_SECOND, 1204, 4, 6000000};
+    histogram_init(&commits, &histogram_durations);
+    told.commit_durations = &commits;
+    struct meter *meter = meter_new(programs, 1);
+    assert_non_null(meter);
+    admin.meter = meter;
+    assert_int_equal(uv_loop_init(&loop), 0);
+    admin.samples = samples_new(&loop, &admin);
+    assert_non_null(admin.samples);
+    for (uint32_t i = 0; i < 1204; i++)
+        meter_count(meter, meter_find(meter, NLM_PROGRAM, 2), false, 1);
+    for (uint64_t i = 0; i < 4; i++)
+        histogram_add(&commits, (i % 2 + 1) * MS_NS);
+    fixture_wait(10 * FIXTURE_SECOND);
     assert_says("\"requests_per_second\":120,\"commit_seconds\":0.001500000");
+    samples_free(admin.samples);
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&loop), 0);
+    meter_free(meter);
 }
 
 TEST(test_status__says_where_the_server_is)
