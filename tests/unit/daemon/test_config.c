@@ -3,10 +3,9 @@
  * line, that errors name the option, the value and what is allowed, and that the help and the
  * example file say what the table says.
  *
- * Files are written into a directory of their own and removed. EXAMPLE_CONF is the path of
- * contrib/holdfast.conf.
+ * EXAMPLE_CONF is the path of contrib/holdfast.conf.
  */
-#include "daemon/config.h"
+#include "config_reader.h"
 #include "daemon/config_file.h"
 #include "daemon/config_print.h"
 #include "daemon/config_value.h"
@@ -14,52 +13,10 @@
 
 #include <unistd.h>
 
-#define WORDS_MAX 64
-
-static char directory[] = "/tmp/holdfast-test-config-XXXXXX";
-static char file_path[64];
-
-struct outcome {
-    int result;
-    struct config config;
-    char why[1024];
-};
-
-static void read_words(struct outcome *ret, const char *const *words)
-{
-    char *argv[WORDS_MAX] = {strdup("holdfastd")};
-    int argc = 1;
-    struct text why;
-    for (; words[argc - 1] != NULL; argc++)
-        argv[argc] = strdup(words[argc - 1]);
-    text_init(&why, ret->why, sizeof ret->why);
-    ret->result = config_read(argc, argv, &ret->config, &why);
-    /* Whatever the configuration keeps must be its own copy. */
-    for (int i = 0; i < argc; i++)
-        free(argv[i]);
-}
-
-#define READ(outcome, ...) read_words((outcome), (const char *const[]){__VA_ARGS__, NULL})
-
-static void assert_read(const struct outcome *outcome)
-{
-    if (outcome->result != 0)
-        fail_msg("refused: %s", outcome->why);
-    assert_string_equal(outcome->why, "");
-}
-
 static void assert_contains(const char *text, const char *part)
 {
     if (strstr(text, part) == NULL)
         fail_msg("\"%s\" does not contain \"%s\"", text, part);
-}
-
-static void write_file(const char *content)
-{
-    FILE *file = fopen(file_path, "w");
-    assert_non_null(file);
-    assert_int_equal(fputs(content, file) >= 0, 1);
-    assert_int_equal(fclose(file), 0);
 }
 
 static struct address address_of(const char *text)
@@ -73,7 +30,7 @@ TEST(test_config__defaults_are_those_of_the_manual)
 {
     struct outcome outcome;
     READ(&outcome, NULL);
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     const struct config *config = &outcome.config;
     assert_false(config->show_help || config->show_version || config->check_only);
     assert_null(config->file);
@@ -120,7 +77,7 @@ TEST(test_config__command_line_sets_every_option)
          "--max-waiters=5", "--max-connections", "12", "--max-bytes=3G", "--mon-from", "loopback",
          "--require-privileged-port", "--user", "nobody", "--log-level", "debug",
          "--log-format=json", "--check-config");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     const struct config *config = &outcome.config;
     struct address first = address_of("127.0.0.1"), second = address_of("::1");
     assert_int_equal(config->listen.count, 2); /* the repeated address is one address */
@@ -160,13 +117,13 @@ TEST(test_config__derived_defaults_follow_their_source)
 {
     struct outcome outcome;
     READ(&outcome, "--port", "2049", "--recovery-window", "17");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     assert_int_equal(outcome.config.nlm_port, 2049);
     assert_int_equal(outcome.config.nsm_port, 2049);
     assert_int_equal(outcome.config.grace_s, 17);
     config_done(&outcome.config);
     READ(&outcome, "--nsm-port", "662");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     assert_int_equal(outcome.config.nlm_port, 12049);
     assert_int_equal(outcome.config.nsm_port, 662);
     config_done(&outcome.config);
@@ -179,7 +136,7 @@ TEST(test_config__shares)
     char longest[131] = "x=";
     memset(longest + 2, '5', 128);
     READ(&outcome, "--share", "home=0100", "--share=Scratch_2.b-c=01000601", "--share", longest);
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     struct file_set shares[FILE_SETS_MAX];
     assert_int_equal(config_share_list(&outcome.config.shares, shares), 4);
     assert_true(bytes_equal(shares[0].name, bytes_of_text("default")));
@@ -192,13 +149,14 @@ TEST(test_config__shares)
     assert_int_equal(shares[3].prefix.len, 64);
     config_done(&outcome.config);
 
-    write_file("[holdfast]\nshare = a=01\nshare = b=02\n");
-    READ(&outcome, "--config", file_path);
-    assert_read(&outcome);
+    config_reader_write("[holdfast]\nshare = a=01\nshare = b=02\n");
+    READ(&outcome, "--config", config_reader_file);
+    config_reader_assert_read(&outcome);
     assert_int_equal(outcome.config.shares.count, 2);
     config_done(&outcome.config);
-    READ(&outcome, "--config", file_path, "--share", "c=03"); /* replaces those of the file */
-    assert_read(&outcome);
+    READ(&outcome, "--config", config_reader_file, "--share",
+         "c=03"); /* replaces those of the file */
+    config_reader_assert_read(&outcome);
     assert_int_equal(outcome.config.shares.count, 1);
     config_done(&outcome.config);
 }
@@ -266,7 +224,7 @@ TEST(test_config__windows)
     struct core_window windows[CONFIG_WINDOW_MAX];
     struct outcome outcome;
     READ(&outcome, "--window", "smb=300", "--window=nfs4-0=0", "--window", "x=86400");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     assert_int_equal(config_window_list(&outcome.config.windows, windows), 3);
     assert_true(bytes_equal(windows[0].protocol, bytes_of_text("smb")));
     assert_true(windows[0].ns == UINT64_C(300000000000));
@@ -294,7 +252,7 @@ TEST(test_config__last_word_of_the_command_line_wins)
     struct outcome outcome;
     READ(&outcome, "--port", "1", "--store", "lmdb:a", "--port", "2", "--store", "lmdb:b", "--http",
          "off", "--assume-lost", "--assume-lost=off");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     assert_int_equal(outcome.config.port, 2);
     assert_string_equal(outcome.config.store, "lmdb:b");
     assert_false(outcome.config.http.is_on);
@@ -306,15 +264,15 @@ TEST(test_config__help_and_version_come_first)
 {
     struct outcome outcome;
     READ(&outcome, "--config", "/nonexistent", "--port", "nonsense", "--help", "--unknown");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     assert_true(outcome.config.show_help);
     config_done(&outcome.config);
     READ(&outcome, "-h");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     assert_true(outcome.config.show_help);
     config_done(&outcome.config);
     READ(&outcome, "--version");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     assert_true(outcome.config.show_version);
     config_done(&outcome.config);
 }
@@ -379,7 +337,8 @@ TEST(test_config__errors_name_option_value_and_remedy)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct outcome outcome;
-        read_words(&outcome, (const char *const[]){cases[i].words[0], cases[i].words[1], NULL});
+        config_reader_read(&outcome, NULL,
+                           (const char *const[]){cases[i].words[0], cases[i].words[1], NULL});
         if (outcome.result == 0)
             fail_msg("accepted %s %s", cases[i].words[0], cases[i].words[1]);
         for (size_t j = 0; j < 3 && cases[i].parts[j] != NULL; j++)
@@ -432,20 +391,21 @@ TEST(test_config__names_are_few)
 
 TEST(test_config__file_sets_options_and_command_line_wins)
 {
-    write_file("# a comment\n"
-               "[holdfast]\n"
-               "port = 1000\n"
-               "listen = 127.0.0.1   ; a comment behind a value\n"
-               "listen = ::1\n"
-               "assume-lost = yes\n"
-               "require-privileged-port = on\n"
-               "store = lmdb:/srv/a b\n"
-               "grace: 3\n"
-               "max-bytes = 64M");
+    config_reader_write("# a comment\n"
+                        "[holdfast]\n"
+                        "port = 1000\n"
+                        "listen = 127.0.0.1   ; a comment behind a value\n"
+                        "listen = ::1\n"
+                        "assume-lost = yes\n"
+                        "require-privileged-port = on\n"
+                        "store = lmdb:/srv/a b\n"
+                        "grace: 3\n"
+                        "max-bytes = 64M");
     struct outcome outcome;
-    READ(&outcome, "--port", "2000", "--config", file_path, "--require-privileged-port=off");
-    assert_read(&outcome);
-    assert_string_equal(outcome.config.file, file_path);
+    READ(&outcome, "--port", "2000", "--config", config_reader_file,
+         "--require-privileged-port=off");
+    config_reader_assert_read(&outcome);
+    assert_string_equal(outcome.config.file, config_reader_file);
     assert_int_equal(outcome.config.port, 2000);
     assert_int_equal(outcome.config.listen.count, 2);
     assert_true(outcome.config.assume_lost);
@@ -462,14 +422,14 @@ TEST(test_config__file_sets_options_and_command_line_wins)
 
     /* --no-rpcbind is --rpcbind off: it shows where that came from. */
     READ(&outcome, "--no-rpcbind");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     size_t rpcbind = (size_t)(config_find("rpcbind") - config_options);
     assert_int_equal(outcome.config.origins[rpcbind], CONFIG_FROM_COMMAND_LINE);
     config_done(&outcome.config);
 
     /* Addresses of the command line replace those of the file. */
-    READ(&outcome, "--config", file_path, "--listen", "127.0.0.9");
-    assert_read(&outcome);
+    READ(&outcome, "--config", config_reader_file, "--listen", "127.0.0.9");
+    config_reader_assert_read(&outcome);
     assert_int_equal(outcome.config.listen.count, 1);
     config_done(&outcome.config);
 }
@@ -499,11 +459,11 @@ TEST(test_config__file_errors_name_line_and_key)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct outcome outcome;
-        write_file(cases[i].content);
-        READ(&outcome, "--config", file_path);
+        config_reader_write(cases[i].content);
+        READ(&outcome, "--config", config_reader_file);
         if (outcome.result == 0)
             fail_msg("accepted: %s", cases[i].content);
-        assert_memory_equal(outcome.why, file_path, strlen(file_path));
+        assert_memory_equal(outcome.why, config_reader_file, strlen(config_reader_file));
         for (size_t j = 0; j < 2 && cases[i].parts[j] != NULL; j++)
             assert_contains(outcome.why, cases[i].parts[j]);
     }
@@ -516,9 +476,9 @@ TEST(test_config__a_line_that_would_be_cut_is_refused)
         int used =
             snprintf(content, sizeof content, "[holdfast]\nstore = lmdb:%0*d\nport = 1\n", len, 0);
         assert_in_range(used, 1, sizeof content - 1);
-        write_file(content);
+        config_reader_write(content);
         struct outcome outcome;
-        READ(&outcome, "--config", file_path);
+        READ(&outcome, "--config", config_reader_file);
         if (outcome.result == 0) {
             assert_int_equal(strlen(outcome.config.store), strlen("lmdb:") + (size_t)len);
             assert_int_equal(outcome.config.port, 1);
@@ -559,13 +519,13 @@ TEST(test_config__effective_configuration_reads_back)
     struct outcome first, second;
     READ(&first, "--listen", "fe80::1%3", "--listen", "10.0.0.1", "--http", "[::1]:81", "--port",
          "5", "--max-bytes", "1048577", "--user", "nobody", "--assume-lost", "--sync", "process");
-    assert_read(&first);
-    FILE *out = fopen(file_path, "w");
+    config_reader_assert_read(&first);
+    FILE *out = fopen(config_reader_file, "w");
     assert_non_null(out);
     config_print_effective(&first.config, out);
     assert_int_equal(fclose(out), 0);
-    READ(&second, "--config", file_path);
-    assert_read(&second);
+    READ(&second, "--config", config_reader_file);
+    config_reader_assert_read(&second);
     for (uint32_t i = 0; i < config_option_count; i++) {
         const struct config_option *option = &config_options[i];
         if ((option->flags & CONFIG_NO_KEY) != 0)
@@ -635,19 +595,19 @@ TEST(test_config__a_role_refuses_what_means_nothing_in_it)
                                              "--on-lockd-restart=notify", "--callout=/bin/true"};
     struct outcome outcome;
     READ(&outcome, "--role", "monitor", "--verify-notify", "always");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     config_done(&outcome.config);
     for (size_t i = 0; i < sizeof of_monitor / sizeof of_monitor[0]; i++) {
         READ(&outcome, of_monitor[i]);
         assert_contains(outcome.why, "only with --role monitor");
         READ(&outcome, "--role", "monitor", of_monitor[i]);
-        assert_read(&outcome);
+        config_reader_assert_read(&outcome);
         config_done(&outcome.config);
     }
     READ(&outcome, "--role", "monitor", "--rpcbind", "embedded");
     assert_contains(outcome.why, "--rpcbind embedded: with --role monitor");
     READ(&outcome, "--role", "monitor");
-    assert_read(&outcome);
+    config_reader_assert_read(&outcome);
     assert_string_equal(outcome.config.store, "lmdb:/var/lib/holdfast-monitor");
     assert_int_equal(outcome.config.mon_from, CONFIG_MON_FROM_LOOPBACK);
     assert_int_equal(outcome.config.bytes_max, 32 << 20);
@@ -661,7 +621,7 @@ TEST(test_config__a_role_refuses_what_means_nothing_in_it)
  * that of the store, which is set. */
 static void uncomment_example(uint32_t *ret_counts)
 {
-    FILE *in = fopen(EXAMPLE_CONF, "r"), *out = fopen(file_path, "w");
+    FILE *in = fopen(EXAMPLE_CONF, "r"), *out = fopen(config_reader_file, "w");
     assert_non_null(in);
     assert_non_null(out);
     char line[256];
@@ -690,10 +650,10 @@ TEST(test_config__example_file_lists_every_key_with_its_default)
     uint32_t counts[CONFIG_OPTION_MAX] = {0};
     uncomment_example(counts);
     struct outcome example, defaults;
-    READ(&example, "--config", file_path);
-    assert_read(&example);
+    READ(&example, "--config", config_reader_file);
+    config_reader_assert_read(&example);
     READ(&defaults, NULL);
-    assert_read(&defaults);
+    config_reader_assert_read(&defaults);
     for (uint32_t i = 0; i < config_option_count; i++) {
         const struct config_option *option = &config_options[i];
         if ((option->flags & CONFIG_NO_KEY) != 0)
@@ -716,7 +676,7 @@ TEST(test_config__example_file_lists_every_key_with_its_default)
 
     /* As it is shipped it sets nothing but the store, to root's. */
     READ(&example, "--config", EXAMPLE_CONF);
-    assert_read(&example);
+    config_reader_assert_read(&example);
     for (uint32_t i = 0; i < config_option_count; i++)
         assert_int_equal(example.config.origins[i] == CONFIG_FROM_FILE,
                          strcmp(config_options[i].name, "store") == 0);
@@ -724,16 +684,4 @@ TEST(test_config__example_file_lists_every_key_with_its_default)
     config_done(&example.config);
 }
 
-TEST_FIXTURE(set_up)
-{
-    assert_non_null(mkdtemp(directory));
-    (void)snprintf(file_path, sizeof file_path, "%s/holdfast.conf", directory);
-}
-
-TEST_FIXTURE(tear_down)
-{
-    (void)unlink(file_path);
-    assert_int_equal(rmdir(directory), 0);
-}
-
-TEST_MAIN(NULL, NULL, set_up, tear_down)
+TEST_MAIN(NULL, NULL, config_reader_set_up, config_reader_tear_down)

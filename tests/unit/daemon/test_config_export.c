@@ -3,24 +3,17 @@
  * skipped, and that an error names the file and the line that it is in.
  */
 #include "daemon/config_export.h"
+
+#include "config_reader.h"
 #include "unit/test.h"
 
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char directory[] = "/tmp/holdfast-test-export-XXXXXX";
-static char file_path[64], why[512];
+static char why[512];
 static struct config_exports exports;
 static struct config_export_lines lines;
-
-static void write_file(const char *text)
-{
-    FILE *file = fopen(file_path, "w");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
 
 static int parse(const char *value)
 {
@@ -40,23 +33,11 @@ static int read_all(const char *path)
 static void refuse(const char *text, const char *place, const char *cause)
 {
     char expected[128];
-    write_file(text);
-    assert_int_equal(read_all(file_path), -EINVAL);
-    (void)snprintf(expected, sizeof expected, "%s, %s: ", file_path, place);
+    config_reader_write(text);
+    assert_int_equal(read_all(config_reader_file), -EINVAL);
+    (void)snprintf(expected, sizeof expected, "%s, %s: ", config_reader_file, place);
     if (strncmp(why, expected, strlen(expected)) != 0 || strstr(why, cause) == NULL)
         fail_msg("\"%s\" does not say \"%s\" and \"%s\"", why, expected, cause);
-}
-
-TEST_FIXTURE(set_up)
-{
-    assert_non_null(mkdtemp(directory));
-    (void)snprintf(file_path, sizeof file_path, "%s/exports", directory);
-}
-
-TEST_FIXTURE(tear_down)
-{
-    (void)unlink(file_path);
-    assert_int_equal(rmdir(directory), 0);
 }
 
 TEST_FIXTURE(clear)
@@ -69,8 +50,8 @@ TEST(test_config_export__options_come_before_the_file)
 {
     assert_int_equal(parse("/a *(rw)"), 0);
     assert_int_equal(parse("/b"), 0);
-    write_file("/c 10.0.0.0/8(rw)\n/d\n");
-    assert_int_equal(read_all(file_path), 0);
+    config_reader_write("/c 10.0.0.0/8(rw)\n/d\n");
+    assert_int_equal(read_all(config_reader_file), 0);
     assert_int_equal(lines.count, 4);
     static const char *const expected[] = {"/a", "/b", "/c", "/d"};
     for (uint32_t i = 0; i < 4; i++)
@@ -81,12 +62,12 @@ TEST(test_config_export__options_come_before_the_file)
 /* The end of this test is what it shows: nobody will ever write. */
 TEST(test_config_export__a_pipe_is_not_waited_for)
 {
-    (void)unlink(file_path);
-    assert_int_equal(mkfifo(file_path, 0600), 0);
-    assert_int_equal(read_all(file_path), -EINVAL);
+    (void)unlink(config_reader_file);
+    assert_int_equal(mkfifo(config_reader_file, 0600), 0);
+    assert_int_equal(read_all(config_reader_file), -EINVAL);
     assert_non_null(strstr(why, "not a regular file"));
-    assert_int_equal(unlink(file_path), 0);
-    assert_int_equal(read_all(directory), -EINVAL);
+    assert_int_equal(unlink(config_reader_file), 0);
+    assert_int_equal(read_all(config_reader_directory), -EINVAL);
     assert_non_null(strstr(why, "not a regular file"));
     assert_int_equal(read_all("/dev/zero"), -EINVAL);
     assert_int_equal(read_all("/dev/null"), 0);
@@ -102,16 +83,16 @@ TEST(test_config_export__options_alone)
 
 TEST(test_config_export__comments_and_empty_lines_are_none)
 {
-    write_file("# of this host\n\n   \n/a *(rw) # everybody\n\t# the end\n");
-    assert_int_equal(read_all(file_path), 0);
+    config_reader_write("# of this host\n\n   \n/a *(rw) # everybody\n\t# the end\n");
+    assert_int_equal(read_all(config_reader_file), 0);
     assert_int_equal(lines.count, 1);
     assert_int_equal(lines.at[0].client_count, 1);
 }
 
 TEST(test_config_export__a_backslash_continues_a_line)
 {
-    write_file("/a 10.0.0.1(rw) \\\n 10.0.0.2(ro) \\\n\t10.0.0.3\n/b\n/c *(rw)\\");
-    assert_int_equal(read_all(file_path), 0);
+    config_reader_write("/a 10.0.0.1(rw) \\\n 10.0.0.2(ro) \\\n\t10.0.0.3\n/b\n/c *(rw)\\");
+    assert_int_equal(read_all(config_reader_file), 0);
     assert_int_equal(lines.count, 3);
     assert_int_equal(lines.at[0].client_count, 3);
     assert_string_equal(lines.at[2].directory, "/c"); /* nothing follows, and no newline either */
@@ -127,9 +108,9 @@ TEST(test_config_export__an_error_names_file_and_line)
 
 TEST(test_config_export__a_file_that_cannot_be_read_is_named)
 {
-    (void)unlink(file_path);
-    assert_int_equal(read_all(file_path), -ENOENT);
-    assert_non_null(strstr(why, file_path));
+    (void)unlink(config_reader_file);
+    assert_int_equal(read_all(config_reader_file), -ENOENT);
+    assert_non_null(strstr(why, config_reader_file));
     assert_non_null(strstr(why, "No such file"));
 }
 
@@ -152,4 +133,4 @@ TEST(test_config_export__too_many_options_are_refused_with_the_way_out)
     assert_int_equal(exports.count, CONFIG_EXPORT_MAX);
 }
 
-TEST_MAIN(NULL, clear, set_up, tear_down)
+TEST_MAIN(NULL, clear, config_reader_set_up, config_reader_tear_down)

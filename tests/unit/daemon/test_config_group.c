@@ -2,82 +2,35 @@
  * test_config_group.c -- --group and the sections of groups: what counts where, and what is
  * refused, when.
  */
-#include "daemon/config.h"
+#include "config_reader.h"
 #include "unit/test.h"
 
-#include <unistd.h>
-
 #define STORE "--store", "postgres:dbname=x"
-
-static char directory[] = "/tmp/holdfast-test-config-group-XXXXXX";
-static char file_path[80];
-
-struct outcome {
-    int result;
-    struct config config;
-    char why[1024];
-};
-
-static void read_words(struct outcome *ret, const char *group, const char *const *words)
-{
-    char *argv[32] = {strdup("holdfastd")};
-    int argc = 1;
-    struct text why;
-    for (; words[argc - 1] != NULL; argc++)
-        argv[argc] = strdup(words[argc - 1]);
-    text_init(&why, ret->why, sizeof ret->why);
-    ret->result = config_read_group(argc, argv, group, &ret->config, &why);
-    for (int i = 0; i < argc; i++)
-        free(argv[i]);
-}
-
-#define READ(outcome, group, ...)                                                                  \
-    read_words((outcome), (group), (const char *const[]){__VA_ARGS__, NULL})
-
-static void write_file(const char *content)
-{
-    FILE *file = fopen(file_path, "w");
-    assert_non_null(file);
-    assert_true(fputs(content, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void assert_refused(const struct outcome *outcome, const char *part)
-{
-    if (outcome->result == 0 || strstr(outcome->why, part) == NULL)
-        fail_msg("\"%s\" does not contain \"%s\"", outcome->why, part);
-}
-
-static void assert_read(const struct outcome *outcome)
-{
-    if (outcome->result != 0)
-        fail_msg("refused: %s", outcome->why);
-}
 
 TEST(test_config_group__a_server_is_of_one)
 {
     struct outcome outcome;
-    READ(&outcome, NULL, STORE, "--group", "web");
-    assert_read(&outcome);
+    READ(&outcome, STORE, "--group", "web");
+    config_reader_assert_read(&outcome);
     assert_string_equal(outcome.config.group, "web");
     config_done(&outcome.config);
-    READ(&outcome, NULL, STORE);
-    assert_read(&outcome);
+    READ(&outcome, STORE);
+    config_reader_assert_read(&outcome);
     assert_string_equal(outcome.config.group, "");
     config_done(&outcome.config);
-    READ(&outcome, NULL, STORE, "--group", "a", "--group", "b");
-    assert_refused(&outcome, "--standby");
-    READ(&outcome, NULL, "--store", "lmdb:x", "--group", "a");
-    assert_refused(&outcome, "postgres:CONNINFO");
-    READ(&outcome, NULL, STORE, "--group", "Web");
-    assert_refused(&outcome, "not the name of a group; allowed: " STORE_GROUP_RULE);
+    READ(&outcome, STORE, "--group", "a", "--group", "b");
+    config_reader_assert_refused(&outcome, "--standby");
+    READ(&outcome, "--store", "lmdb:x", "--group", "a");
+    config_reader_assert_refused(&outcome, "postgres:CONNINFO");
+    READ(&outcome, STORE, "--group", "Web");
+    config_reader_assert_refused(&outcome, "not the name of a group; allowed: " STORE_GROUP_RULE);
 }
 
 TEST(test_config_group__a_standby_may_be_of_several)
 {
     struct outcome outcome;
-    READ(&outcome, NULL, STORE, "--standby", "--group", "b", "--group", "a", "--group", "b");
-    assert_read(&outcome);
+    READ(&outcome, STORE, "--standby", "--group", "b", "--group", "a", "--group", "b");
+    config_reader_assert_read(&outcome);
     assert_int_equal(outcome.config.group_names.count, 2);
     assert_string_equal(outcome.config.group_names.at[0], "b");
     assert_string_equal(outcome.config.group_names.at[1], "a");
@@ -89,13 +42,14 @@ TEST(test_config_group__a_standby_may_be_of_several)
 TEST(test_config_group__its_section_counts_above_the_common_one)
 {
     struct outcome outcome;
-    write_file("[group a]\nlisten = 192.0.2.1\nport = 1111\ngrace = 40\n"
-               "[holdfast]\nstore = postgres:dbname=x\nlisten = 192.0.2.9\nlisten = 192.0.2.8\n"
-               "port = 2222\nstandby = on\ngroup = a\ngroup = b\n"
-               "[group b]\nname = b.example.com\n"
-               "[group a]\nnlm-port = 3333\n");
-    READ(&outcome, "a", "--config", file_path, "--grace", "50");
-    assert_read(&outcome);
+    config_reader_write(
+        "[group a]\nlisten = 192.0.2.1\nport = 1111\ngrace = 40\n"
+        "[holdfast]\nstore = postgres:dbname=x\nlisten = 192.0.2.9\nlisten = 192.0.2.8\n"
+        "port = 2222\nstandby = on\ngroup = a\ngroup = b\n"
+        "[group b]\nname = b.example.com\n"
+        "[group a]\nnlm-port = 3333\n");
+    READ_GROUP(&outcome, "a", "--config", config_reader_file, "--grace", "50");
+    config_reader_assert_read(&outcome);
     assert_string_equal(outcome.config.group, "a");
     assert_int_equal(outcome.config.listen.count, 1);
     assert_int_equal(outcome.config.port, 1111);
@@ -107,20 +61,20 @@ TEST(test_config_group__its_section_counts_above_the_common_one)
     assert_int_equal(outcome.config.lines[port], 3);
     config_done(&outcome.config);
 
-    READ(&outcome, "b", "--config", file_path);
-    assert_read(&outcome);
+    READ_GROUP(&outcome, "b", "--config", config_reader_file);
+    config_reader_assert_read(&outcome);
     assert_int_equal(outcome.config.listen.count, 2);
     assert_int_equal(outcome.config.port, 2222);
     assert_int_equal(outcome.config.names.count, 1);
     config_done(&outcome.config);
 
     /* Of several none counts before one is known; the only one counts at once. */
-    READ(&outcome, NULL, "--config", file_path);
-    assert_read(&outcome);
+    READ(&outcome, "--config", config_reader_file);
+    config_reader_assert_read(&outcome);
     assert_int_equal(outcome.config.port, 2222);
     config_done(&outcome.config);
-    READ(&outcome, NULL, "--config", file_path, "--group", "a");
-    assert_read(&outcome);
+    READ(&outcome, "--config", config_reader_file, "--group", "a");
+    config_reader_assert_read(&outcome);
     assert_int_equal(outcome.config.port, 1111);
     config_done(&outcome.config);
 }
@@ -143,22 +97,10 @@ TEST(test_config_group__what_is_wrong_in_a_section)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct outcome outcome;
-        write_file(rows[i].content);
-        READ(&outcome, NULL, STORE, "--group", "a", "--config", file_path);
-        assert_refused(&outcome, rows[i].part);
+        config_reader_write(rows[i].content);
+        READ(&outcome, STORE, "--group", "a", "--config", config_reader_file);
+        config_reader_assert_refused(&outcome, rows[i].part);
     }
 }
 
-TEST_FIXTURE(set_up)
-{
-    assert_non_null(mkdtemp(directory));
-    (void)snprintf(file_path, sizeof file_path, "%s/holdfast.conf", directory);
-}
-
-TEST_FIXTURE(tear_down)
-{
-    (void)unlink(file_path);
-    assert_int_equal(rmdir(directory), 0);
-}
-
-TEST_MAIN(NULL, NULL, set_up, tear_down)
+TEST_MAIN(NULL, NULL, config_reader_set_up, config_reader_tear_down)
