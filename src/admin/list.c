@@ -163,6 +163,16 @@ static void ask_ahead_waiters(struct paging *paging, uint64_t cursor)
         (void)path_of(paging, view.claim.fh, &path);
 }
 
+/* Who blocks it is found by walking past those ahead of it. */
+static bool is_blocked_as_wanted(const struct paging *paging, const struct view_waiter *view,
+                                 uint32_t *budget)
+{
+    if (paging->blocked_by == 0)
+        return true;
+    *budget -= view->ahead_count < *budget ? view->ahead_count : *budget;
+    return view->is_blocked && view->blocker.client == paging->blocked_by;
+}
+
 static bool next_waiter(struct paging *paging, uint64_t *cursor, uint32_t *budget)
 {
     struct writer *row = &paging->writer;
@@ -174,7 +184,9 @@ static bool next_waiter(struct paging *paging, uint64_t *cursor, uint32_t *budge
         before = *cursor;
         if (!view_next_waiter(paging->admin->core, &paging->filter, cursor, budget, &view))
             return false;
-        fit = look_at(paging, &view.claim, budget, &path);
+        fit = is_blocked_as_wanted(paging, &view, budget)
+                  ? look_at(paging, &view.claim, budget, &path)
+                  : LIST_FITS_NOT;
     } while (fit == LIST_FITS_NOT || fit == LIST_FITS_UNKNOWN);
     paging->waits_for_name = fit == LIST_FITS_LATER;
     if (paging->waits_for_name) {
@@ -197,25 +209,32 @@ static bool next_waiter(struct paging *paging, uint64_t *cursor, uint32_t *budge
     return true;
 }
 
-/* Reads client, file, share, match and export. False: already responded; a client that never
- * locked, an unknown share and an unknown export are not found. */
+/* Reads the id of a client that locks, and its handle. False: already responded. */
+static bool read_locker(struct exchange *exchange, const char *text, uint64_t *ret_id,
+                        uint64_t *ret_handle)
+{
+    if (!list_read_id(exchange, bytes_of_text(text), ret_id))
+        return false;
+    if (view_handle(exchange->admin->core, *ret_id, ret_handle))
+        return true;
+    exchange_error(exchange, MHD_HTTP_NOT_FOUND, "no such lock client: ", bytes_of_text(text),
+                   "/api/v1/clients lists the clients");
+    return false;
+}
+
+/* Reads client, blocked_by, file, share, match and export. False: already responded; a client that
+ * never locked, an unknown share and an unknown export are not found. */
 static bool read_filter(struct exchange *exchange, struct paging *paging)
 {
     const char *client = exchange_parameter(exchange, "client");
     const char *file = exchange_parameter(exchange, "file");
     const char *share = exchange_parameter(exchange, "share");
+    const char *blocked_by = exchange_parameter(exchange, "blocked_by");
     struct core *core = exchange->admin->core;
-    uint64_t id;
-    if (client != NULL) {
-        if (!list_read_id(exchange, bytes_of_text(client), &id))
-            return false;
-        if (!view_handle(core, id, &paging->filter.client)) {
-            exchange_error(exchange, MHD_HTTP_NOT_FOUND,
-                           "no such lock client: ", bytes_of_text(client),
-                           "/api/v1/clients lists the clients");
-            return false;
-        }
-    }
+    uint64_t id, handle;
+    if ((client != NULL && !read_locker(exchange, client, &id, &paging->filter.client)) ||
+        (blocked_by != NULL && !read_locker(exchange, blocked_by, &paging->blocked_by, &handle)))
+        return false;
     if (file != NULL && !hex_parse(file, paging->handle, RECORD_FH_MAX, &paging->filter.fh.len)) {
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a file handle: ", bytes_of_text(file),
                        "a handle is up to 64 pairs of hex digits");

@@ -167,18 +167,18 @@ static bool is_wanted_name(const char *wanted, struct bytes name)
     return wanted[0] == '\0' || writer_shows(name, bytes_of_text(wanted));
 }
 
-static bool is_match(const struct paging_clients *clients, const struct view_client *view)
+static bool is_called(const struct paging_clients *clients, const struct view_client *view)
 {
-    return (clients->match_id != 0 && view->id == clients->match_id) ||
-           (clients->match_address.family != 0 &&
-            address_equal(&view->address, &clients->match_address)) ||
-           (clients->match_name[0] != '\0' &&
-            writer_shows(view->name, bytes_of_text(clients->match_name)));
+    return (clients->called_id != 0 && view->id == clients->called_id) ||
+           (clients->called_address.family != 0 &&
+            address_equal(&view->address, &clients->called_address)) ||
+           (clients->called_name[0] != '\0' &&
+            writer_shows(view->name, bytes_of_text(clients->called_name)));
 }
 
 static bool is_wanted(const struct paging_clients *clients, const struct view_client *view)
 {
-    if (clients->must_match && !is_match(clients, view))
+    if (clients->is_called && !is_called(clients, view))
         return false;
     if (clients->state != NULL && strcmp(clients->state, list_word_of_client(view)) != 0)
         return false;
@@ -193,7 +193,8 @@ static bool next_client(struct paging *paging, uint64_t *cursor, uint32_t *budge
 {
     struct view_client view;
     while (view_next_client(paging->admin->core, cursor, budget, &view)) {
-        if (!is_wanted(&paging->clients, &view))
+        if (!is_wanted(&paging->clients, &view) ||
+            !list_match_client(&paging->match, &view, budget))
             continue;
         writer_line(&paging->writer);
         add_client(&paging->writer, &view, paging->now_ns);
@@ -250,9 +251,9 @@ static bool read_name(struct exchange *exchange, const char *key,
 }
 
 /* An id (c17), an address or a name, whichever it may be; "id:c17" and "name:c17" are one only. */
-static bool read_match(struct exchange *exchange, struct paging_clients *ret)
+static bool read_called(struct exchange *exchange, struct paging_clients *ret)
 {
-    const char *word = exchange_parameter(exchange, "match");
+    const char *word = exchange_parameter(exchange, "client");
     if (word == NULL)
         return true;
     bool is_id = strncmp(word, "id:", 3) == 0, is_name = strncmp(word, "name:", 5) == 0;
@@ -263,13 +264,13 @@ static bool read_match(struct exchange *exchange, struct paging_clients *ret)
                        "give an id, an address or a name");
         return false;
     }
-    ret->must_match = true;
-    if (!is_name && !exchange_parse_id(rest, &ret->match_id))
-        ret->match_id = 0;
+    ret->is_called = true;
+    if (!is_name && !exchange_parse_id(rest, &ret->called_id))
+        ret->called_id = 0;
     if (!is_name && !is_id)
-        (void)address_parse(rest, &ret->match_address);
+        (void)address_parse(rest, &ret->called_address);
     if (!is_id)
-        memcpy(ret->match_name, rest.at, rest.len);
+        memcpy(ret->called_name, rest.at, rest.len);
     return true;
 }
 
@@ -278,7 +279,8 @@ void list_clients(struct exchange *exchange)
     struct paging paging = {.name = "clients", .next = next_client};
     struct paging_clients *clients = &paging.clients;
     if (read_state(exchange, clients) && read_protocol(exchange, clients) &&
-        read_match(exchange, clients) && read_name(exchange, "name", clients->name) &&
+        read_called(exchange, clients) && list_match_read(exchange, &paging.match) &&
+        read_name(exchange, "name", clients->name) &&
         read_name(exchange, "mon_name", clients->mon_name))
         paging_answer(exchange, &paging);
 }

@@ -41,6 +41,24 @@ static bool is_part(const struct list_match *match, struct bytes of, uint32_t *b
     return same == match->len;
 }
 
+/* What people see of a name is what they look for: where it is not UTF-8, each byte is shown as
+ * Latin-1 (writer_bytes). */
+static bool is_part_of_name(const struct list_match *match, struct bytes name, uint32_t *bytes)
+{
+    uint8_t shown[2 * RECORD_NAME_MAX];
+    uint32_t len = 0;
+    if (is_part(match, name, bytes))
+        return true;
+    if (match->is_ascii || name.len > RECORD_NAME_MAX || writer_is_utf8(name))
+        return false;
+    for (uint32_t i = 0; i < name.len; i++) {
+        if (name.at[i] >= 0x80)
+            shown[len++] = (uint8_t)(0xc0 | name.at[i] >> 6);
+        shown[len++] = name.at[i] >= 0x80 ? (uint8_t)(0x80 | (name.at[i] & 63)) : name.at[i];
+    }
+    return is_part(match, (struct bytes){shown, len}, bytes);
+}
+
 /* An id is looked for among clients: "c17" is part of many handles. */
 static bool is_part_of_handle(const struct list_match *match, struct bytes fh, uint32_t *bytes)
 {
@@ -57,19 +75,23 @@ static bool is_part_of_handle(const struct list_match *match, struct bytes fh, u
     return is_part(match, (struct bytes){(const uint8_t *)digits, hex.len}, bytes);
 }
 
+static bool is_part_of_address(const struct list_match *match, const struct address *of,
+                               uint32_t *bytes)
+{
+    char address[ADDRESS_TEXT_MAX];
+    if (match->len >= sizeof address || of->family == 0)
+        return false;
+    address_text(of, address);
+    *bytes += ADDRESS_BYTES;
+    return is_part(match, bytes_of_text(address), bytes);
+}
+
 static bool is_of_client(const struct list_match *match, const struct view_owner *owner,
                          uint32_t *bytes)
 {
-    char address[ADDRESS_TEXT_MAX];
-    if (match->has_id && match->id == owner->client)
-        return true;
-    if (is_part(match, owner->name, bytes))
-        return true;
-    if (match->len >= sizeof address)
-        return false;
-    address_text(&owner->address, address);
-    *bytes += ADDRESS_BYTES;
-    return is_part(match, bytes_of_text(address), bytes);
+    return (match->has_id && match->id == owner->client) ||
+           is_part_of_name(match, owner->name, bytes) ||
+           is_part_of_address(match, &owner->address, bytes);
 }
 
 static enum list_fit fit_of_path(const struct admin *admin, const struct list_match *match,
@@ -107,14 +129,31 @@ static enum list_fit fit_of(const struct admin *admin, const struct list_match *
     return fit_of_path(admin, match, claim->fh, bytes);
 }
 
+static void pay(uint32_t bytes, uint32_t *budget)
+{
+    uint32_t cost = (bytes + BYTES_PER_UNIT - 1) / BYTES_PER_UNIT;
+    *budget -= cost < *budget ? cost : *budget;
+}
+
 enum list_fit list_match_claim(const struct admin *admin, const struct list_match *match,
                                const struct view_claim *claim, uint32_t *budget)
 {
     uint32_t bytes = 0;
     enum list_fit fit = fit_of(admin, match, claim, &bytes);
-    uint32_t cost = (bytes + BYTES_PER_UNIT - 1) / BYTES_PER_UNIT;
-    *budget -= cost < *budget ? cost : *budget;
+    pay(bytes, budget);
     return fit;
+}
+
+bool list_match_client(const struct list_match *match, const struct view_client *client,
+                       uint32_t *budget)
+{
+    const struct view_owner owner = {
+        .client = client->id, .name = client->name, .address = client->address};
+    uint32_t bytes = 0;
+    bool is_found = match->len == 0 || is_of_client(match, &owner, &bytes) ||
+                    is_part_of_name(match, client->mon_name, &bytes);
+    pay(bytes, budget);
+    return is_found;
 }
 
 void list_match_prepare(struct list_match *match, const char *text)
@@ -125,6 +164,9 @@ void list_match_prepare(struct list_match *match, const char *text)
     match->has_id = text[0] == 'c' && exchange_parse_id(bytes_of_text(text), &match->id);
     for (uint32_t i = 0; i <= match->len; i++)
         match->text[i] = lower(text[i]);
+    match->is_ascii = true;
+    for (uint32_t i = 0; i < match->len; i++)
+        match->is_ascii &= (uint8_t)text[i] < 0x80;
     match->is_hex = strspn(match->text, "0123456789abcdef") == match->len;
     for (uint32_t i = 1; i < match->len; i++) {
         while (same > 0 && match->text[same] != match->text[i])

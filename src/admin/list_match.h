@@ -1,9 +1,10 @@
 /*
- * list_match.h -- which locks and waiting requests a list is about: ?match and ?export.
+ * list_match.h -- which locks, waiting requests and clients a list is about: ?match and ?export.
  *
  * A text matches when it is part of what is known of the file or the client, ignoring ASCII case:
  * name, address and id of the client, path, handle (in hex or as it is) and file set of the file.
- * The id must be the whole text: c1 is not c17.
+ * The id must be the whole text: c1 is not c17. Of a registration the host that it monitors counts
+ * as a name, too.
  */
 #ifndef ADMIN_LIST_MATCH_H
 #define ADMIN_LIST_MATCH_H
@@ -21,6 +22,7 @@ struct list_match {
     /* How much of the text's beginning also ends at this byte, without being all up to it. */
     uint8_t border[LIST_MATCH_MAX];
     bool is_hex;
+    bool is_ascii;
     bool has_id; /* the text is one: */
     uint64_t id;
 
@@ -45,5 +47,7 @@ void list_match_prepare(struct list_match *match, const char *text);
  * compared costs as much more than one that is not as it takes longer. */
 enum list_fit list_match_claim(const struct admin *admin, const struct list_match *match,
                                const struct view_claim *claim, uint32_t *budget);
+bool list_match_client(const struct list_match *match, const struct view_client *client,
+                       uint32_t *budget);
 
 #endif

@@ -21,11 +21,11 @@ struct paging_clients {
     const char *state; /* a constant; NULL: any */
     char protocol[RECORD_PROTOCOL_MAX + 1], name[RECORD_NAME_MAX + 1],
         mon_name[RECORD_NAME_MAX + 1];
-    /* ?match: what people call a client. */
-    bool must_match;
-    uint64_t match_id;            /* 0: it is no id, */
-    struct address match_address; /* of no family: no address, */
-    char match_name[RECORD_NAME_MAX + 1];
+    /* ?client: what people call one. */
+    bool is_called;
+    uint64_t called_id;            /* 0: it is no id, */
+    struct address called_address; /* of no family: no address, */
+    char called_name[RECORD_NAME_MAX + 1];
 };
 
 struct paging {
@@ -37,7 +37,8 @@ struct paging {
     /* What is wanted. */
     struct view_filter filter;
     uint8_t handle[RECORD_FH_MAX]; /* behind filter.fh */
-    struct list_match match;       /* of locks and waiting requests */
+    struct list_match match;
+    uint64_t blocked_by; /* waiting requests: the id of the client that blocks them; 0: any */
     struct paging_clients clients;
     void *own; /* more that the row needs, of malloc; NULL: nothing */
 

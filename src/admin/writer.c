@@ -243,7 +243,7 @@ static uint32_t character_len(struct bytes bytes)
     return len;
 }
 
-static bool is_utf8(struct bytes bytes)
+bool writer_is_utf8(struct bytes bytes)
 {
     for (uint32_t at = 0, len; at < bytes.len; at += len)
         if ((len = character_len((struct bytes){bytes.at + at, bytes.len - at})) == 0)
@@ -253,7 +253,7 @@ static bool is_utf8(struct bytes bytes)
 
 bool writer_shows(struct bytes bytes, struct bytes text)
 {
-    if (is_utf8(bytes))
+    if (writer_is_utf8(bytes))
         return bytes_equal_fold(bytes, text);
     uint32_t at = 0;
     for (uint32_t i = 0; i < bytes.len; i++) {
@@ -290,7 +290,7 @@ static void put_escaped(struct writer *writer, uint8_t c)
 void writer_cut(struct writer *writer, const char *key, struct bytes bytes, uint32_t len_max)
 {
     struct bytes shown = {bytes.at, min_u32(bytes.len, len_max)};
-    bool is_ascii = writer->is_ascii || !is_utf8(shown);
+    bool is_ascii = writer->is_ascii || !writer_is_utf8(shown);
     size_t room = sizeof "\"...\"";
     for (uint32_t i = 0; i < shown.len; i++)
         room += is_escaped(shown.at[i], is_ascii) ? ESCAPED_MAX : 1;

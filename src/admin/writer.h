@@ -60,6 +60,8 @@ void writer_text(struct writer *writer, const char *key, const char *text);
 void writer_bytes(struct writer *writer, const char *key, struct bytes bytes);
 /* Of more than `len_max` bytes the rest is "...". */
 void writer_cut(struct writer *writer, const char *key, struct bytes bytes, uint32_t len_max);
+/* Would writer_bytes show them as they are? */
+bool writer_is_utf8(struct bytes bytes);
 /* Would writer_bytes show them as this text? Ignores ASCII case. */
 bool writer_shows(struct bytes bytes, struct bytes text);
 void writer_hex(struct writer *writer, const char *key, struct bytes bytes);

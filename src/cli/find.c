@@ -134,7 +134,7 @@ static int find(struct http_client *http, const char *word, bool wants_locker, j
     int exit_code = EXIT_OK;
     *ret = NULL;
     if (called[0] != '\0' && strlen(called) <= NAME_LENGTH &&
-        find_add_parameter(path, sizeof path, "match", word))
+        find_add_parameter(path, sizeof path, "client", word))
         exit_code = find_rows(http, path, "clients", visit, NULL, &search);
     if (exit_code == EXIT_OK)
         exit_code = judge(&search, word, is_id);

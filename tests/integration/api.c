@@ -131,13 +131,21 @@ static void check_filters(void)
     expect_clients("name=%c3%bf%01", 1); /* as it is shown; its bytes are ff 01 */
     expect_clients("name=%ff%01", 0);
     expect_clients("name=%c3%bf", 0);
-    expect_clients("match=%c3%bf%01", 1);
-    expect_clients("match=name:%c3%bf%01", 1);
-    expect_clients("match=127.9.0.1&protocol=nlm", 1);
+    expect_clients("client=%c3%bf%01", 1);
+    expect_clients("client=name:%c3%bf%01", 1);
+    expect_clients("client=127.9.0.1&protocol=nlm", 1);
+    expect_clients("client=c1", 1);
+    expect_clients("client=id:1", 1);
+    expect_clients("client=name:c1", 0);
+    expect_clients("client=id:127.9.0.1", 0);
+    expect_clients("client=alph", 0);
+    expect_clients("match=ALPH", 1); /* what a registration monitors is searched, too */
+    expect_clients("match=img%20src", 1);
+    expect_clients("match=9.0.1&protocol=nlm", 1);
     expect_clients("match=c1", 1);
-    expect_clients("match=id:1", 1);
-    expect_clients("match=name:c1", 0);
-    expect_clients("match=id:127.9.0.1", 0);
+    expect_clients("match=nobody", 0);
+    expect_clients("match=%c3%bf", 1); /* as it is shown */
+    expect_clients("match=%c3%be", 0);
 }
 
 static void check_clients(void)
@@ -184,6 +192,16 @@ static void check_clients(void)
     http_reply_done(&reply);
 }
 
+static void expect_blocked_by(const char *id, size_t expected)
+{
+    char path[PATH_LENGTH];
+    snprintf(path, sizeof(path), "/api/v1/waiters?blocked_by=%s", id);
+    struct http_reply reply = get(path);
+    HARNESS_EXPECT(json_array_size(json_object_get(reply.json, "waiters")) == expected, "%s: %s",
+                   path, reply.body);
+    http_reply_done(&reply);
+}
+
 static void check_locks_and_waiters(void)
 {
     static const char *const lock_keys[] = {"client",       "name",      "address", "svid",
@@ -208,6 +226,8 @@ static void check_locks_and_waiters(void)
     HARNESS_EXPECT(strcmp(text_of(blocker, "address"), "127.9.0.1") == 0, "blocked by nobody: %s",
                    reply.body);
     HARNESS_EXPECT(strcmp(text_of(waiter, "state"), "queued") == 0, "not queued");
+    expect_blocked_by(text_of(blocker, "client"), 1);
+    expect_blocked_by(text_of(waiter, "client"), 0);
     http_reply_done(&reply);
 
     reply = get("/api/v1/notifications");
@@ -377,7 +397,10 @@ static void check_errors(void)
                                       "/api/v1/clients?name=a%00b",
                                       "/api/v1/clients?state=given-up",
                                       "/api/v1/clients?match=",
-                                      "/api/v1/clients?match=name:",
+                                      "/api/v1/clients?client=",
+                                      "/api/v1/clients?client=name:",
+                                      "/api/v1/waiters?blocked_by=x",
+                                      "/api/v1/locks?blocked_by=c1",
                                       "/api/v1/clients?nmae=a",
                                       "/api/v1/locks?match=",
                                       "/api/v1/waiters?match",
@@ -392,6 +415,7 @@ static void check_errors(void)
                                           "/api",
                                           "/%2e%2e/etc/passwd",
                                           "/api/v1/locks?client=c99999",
+                                          "/api/v1/waiters?blocked_by=c99999",
                                           "/api/v1/locks?share=none",
                                           "/api/v1/locks?export=/nowhere"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

@@ -6,9 +6,10 @@
  *      pointer and at the arrow keys;
  *  (2) locks are searched by the server: one that is far behind the first 1,000 is found, by client,
  *      address, handle, path and export; a long search comes in parts, says what it left out, and
- *      one that is not answered says so;
+ *      one that is not answered says so; clients are searched by the server, too;
  *  (3) who blocks others is named once, with how many requests, since when, and commands in the order
- *      in which they are to be given; commands are copied as they are;
+ *      in which they are to be given; the numbers are the server's, however many wait; commands are
+ *      copied as they are;
  *  (4) a recovery says what is lost if it ends now, worst first;
  *  (5) lines that the page writes itself have the server's time; after a release nothing says that the
  *      server restarted;
@@ -175,6 +176,37 @@ if (process.getuid() === 0)
             (await page.locator('.chart h2').allInnerTexts()).includes('Files'));
     });
 
+// One that is not among those that the page has got.
+withWorld('clients are searched by the server', [], async (world, open) => {
+    for (const [host, name] of [[2, 'web1'], [3, 'web2.example'], [4, 'lonely.example']])
+        await world.peerSays('granted', host, name, 'lock', name);
+    const page = await open();
+    await page.context().route('**/api/v1/clients?*', async route => {
+        const asked = new URL(route.request().url()).searchParams;
+        const said = await (await route.fetch()).json();
+        await route.fulfill({json: asked.has('match') ? said
+            : {clients: said.clients.slice(0, 1), next: null}});
+    });
+    await page.goto(world.url + '#/clients');
+    await shows(page, 'tbody', 'web1');
+    await hides(page, 'tbody', 'lonely');
+    for (const words of ['lonely', 'LONELY.EXAMPLE', '127.77.0.4', 'c3', 'lon 127.77.0.4']) {
+        await page.locator('#search').fill(words);
+        await shows(page, 'tbody', 'lonely.example');
+        await hides(page, 'tbody', 'web');
+    }
+    await page.locator('#search').fill('.example');
+    await shows(page, '.pager', '1–2 of 2');
+    await keep(page, 'client-search');
+    await page.locator('#search').fill('.example nobody');
+    await shows(page, '#view', /No matches.*No client matches the search/s);
+    await page.locator('#search').fill('x'.repeat(500));
+    await shows(page, '#view', /No matches/s);
+    await page.locator('#search').fill('');
+    await shows(page, 'tbody', 'web1');
+    await hides(page, 'tbody', 'lonely');
+});
+
 withWorld('who blocks others is named once', [], async (world, open) => {
     const page = await open();
     await world.peerSays('granted', 2, 'web1', 'lock', 'mail', 0, 100);
@@ -187,6 +219,29 @@ withWorld('who blocks others is named once', [], async (world, open) => {
     await page.getByRole('link', {name: 'web1'}).first().click();
     await shows(page, '#view', /Blocks\s*5 requests.*Waiting for.*Holds.*Actions.*Details.*Identity.*Recovery/s);
     await keep(page, 'client-hierarchy');
+
+    // More wait than are read.
+    const blocker = (id, waiters) => ({id, name: 'host-' + id, address: '10.0.0.9', waiters,
+        oldest_wait_seconds: 3600, last_seen: null});
+    const many = fakeStatus({waiters: 20100, blockers: [blocker('c1', 20000), ...Array.from({length: 9},
+        (_, i) => blocker('c' + (i + 10), 10))], blockers_more: true});
+    await page.context().route('**/api/v1/status', route => route.fulfill({json: many}));
+    await page.context().route('**/api/v1/waiters?*', async route => {
+        const asked = new URL(route.request().url()).searchParams, limit = Number(asked.get('limit'));
+        const [row] = JSON.parse((await world.get('/api/v1/waiters')).text).waiters;
+        const isMost = asked.get('blocked_by') === 'c1';
+        await route.fulfill({json: {waiters: Array.from({length: isMost ? limit : 1}, (_, i) =>
+            ({...row, client: 'c' + (100 + i), name: 'w' + i})), next: isMost ? '1' : null}});
+    });
+    await page.context().route('**/api/v1/events?*', route => route.abort());
+    await page.goto(world.url + '#/');
+    await page.reload();
+    await shows(page, '#attention', new RegExp('host-c1 blocks 20,000 requests, oldest 1 h on mail; ' +
+        'waiting: w0, w1, w2 and others\\.'));
+    await shows(page, '#attention', /host-c10 blocks 10 requests, oldest 1 h on mail; waiting: w0\./);
+    await shows(page, '#attention', 'and more clients that block others');
+    await keep(page, 'many-blocked');
+    await page.context().unrouteAll();
 
     // A holder that does not answer for long.
     const waiter = {client: 'c2', name: 'db1', address: '127.77.0.3', svid: 1, owner: '00',
@@ -258,7 +313,7 @@ withWorld('the log has the server’s time, and a release is no restart', [],
     await until('the grace period can be ended', async () =>
         [200, 204, 409].includes(await world.order('DELETE', '/api/v1/grace')));
     await world.peerSays('granted', 3, 'db1', 'lock', 'wal');
-    const {clients} = JSON.parse((await world.get('/api/v1/clients?match=db1')).text);
+    const {clients} = JSON.parse((await world.get('/api/v1/clients?client=db1')).text);
     await shows(other, '.log', 'New lock client db1');
     await world.order('DELETE', '/api/v1/clients/' + clients[0].id);
     await shows(other, '.log', 'Released 1 old lock of db1');

@@ -643,8 +643,8 @@ async function fakeBigServer(context) {
         return {[name]: list, next: at < total ? String(at) : null};
     };
     const lists = {
-        clients: rows('clients', CLIENTS, fakeClient, (row, asked) => !asked.has('state') ||
-            asked.get('state') === row.state),
+        clients: rows('clients', CLIENTS, fakeClient, (row, asked) => (!asked.has('state') ||
+            asked.get('state') === row.state) && row.name.includes(asked.get('match') || '')),
         locks: rows('locks', LOCKS, fakeLock, () => true),
         waiters: () => ({waiters: [], next: null}),
         notifications: () => ({notifications: [], next: null}),

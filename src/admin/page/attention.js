@@ -6,55 +6,48 @@
  * something about.
  */
 
-// Those who block others: most requests first, those who do not answer before all.
+// Those who block others, as the server counts them: those who do not answer before all, then most
+// requests first.
 function blockers() {
-    const groups = new Map();
-    for (const row of state.waiters) {
-        const by = row.blocked_by;
-        if (!by)
-            continue;
-        if (!groups.has(by.client))
-            groups.set(by.client, {id: by.client, holder: by, rows: [], isSilent: false});
-        const group = groups.get(by.client);
-        group.rows.push(row);
-        if (by.answers === 'no') {
-            group.isSilent = true;
-            group.silentSeconds = by.silent_seconds;
-        }
+    const status = state.status || {}, groups = new Map();
+    const group = holder => {
+        if (!groups.has(holder.id))
+            groups.set(holder.id, {id: holder.id, holder, count: 0, oldestSeconds: 0,
+                isSilent: false, rows: state.blocked.get(holder.id) || []});
+        return groups.get(holder.id);
+    };
+    for (const holder of status.blockers || [])
+        Object.assign(group(holder), {count: holder.waiters,
+            oldestSeconds: holder.oldest_wait_seconds});
+    for (const holder of status.silent_holders || []) {
+        const of = group(holder);
+        Object.assign(of, {isSilent: true, silentSeconds: holder.silent_seconds,
+            count: Math.max(of.count, holder.waiters),
+            oldestSeconds: Math.max(of.oldestSeconds, holder.blocked_seconds)});
     }
-    const list = [...groups.values()].map(group => ({...group, count: group.rows.length,
-        oldestSeconds: Math.max(...group.rows.map(waitSeconds))}));
-    for (const holder of state.status && state.status.silent_holders || []) {
-        let group = list.find(one => one.id === holder.id);
-        if (!group)
-            list.push(group = {id: holder.id, holder, rows: [], oldestSeconds:
-                holder.blocked_seconds});
-        group.isSilent = true;
-        group.silentSeconds = holder.silent_seconds;
-        group.count = Math.max(group.count || 0, holder.waiters);
-    }
-    return list.sort((a, b) => Boolean(b.isSilent) - Boolean(a.isSilent) || b.count - a.count ||
+    return [...groups.values()].sort((a, b) => b.isSilent - a.isSilent || b.count - a.count ||
         b.oldestSeconds - a.oldestSeconds);
 }
 
-// "a, b and 3 more"
-function firstOf(parts, max) {
+// "a, b and 3 more", or "a, b and others" where it is not known how many.
+function firstOf(parts, max, isAll) {
     return parts.slice(0, max).flatMap((part, i) => [i === 0 ? '' : i + 1 === parts.length
-        ? ' and ' : ', ', part]).concat(parts.length > max ? ` and ${count(parts.length - max)} more`
-        : '');
+        ? ' and ' : ', ', part]).concat(parts.length <= max ? '' : isAll
+        ? ` and ${count(parts.length - max)} more` : ' and others');
 }
 
 function blockerItem(group) {
     const waiting = new Map(group.rows.map(row => [row.client, row]));
     const files = [...new Set(group.rows.map(row => row.file))];
+    const isAll = group.rows.length < BLOCKED_MAX;
     return {key: 'b' + group.id, look: group.isSilent ? 'bad' : 'warn',
         word: group.isSilent ? 'silent' : 'blocks', text: [
             clientLink(group.id, clientText(group.holder)), ' blocks ' +
             plural(group.count, 'request') + ', ' + (group.count === 1 ? 'for ' : 'oldest ') +
-            duration(group.oldestSeconds), files.length ? [' on ', firstOf(files.map(fileLink), 2)]
+            duration(group.oldestSeconds), files.length ? [' on ', firstOf(files.map(fileLink), 2, isAll)]
                 : null,
             waiting.size ? ['; waiting: ', firstOf([...waiting.values()].map(row =>
-                clientLink(row.client, clientText(row))), 3)] : null,
+                clientLink(row.client, clientText(row))), 3, isAll)] : null,
             '.', group.isSilent ? [` It has been silent for ${duration(group.silentSeconds)} and ` +
             'does not answer. See whether it is gone, then release it: ', h('span',
                 {class: 'remedy'}, command(`holdfast check-client ${group.holder.address}`),
@@ -122,7 +115,8 @@ function attention() {
         ...unnotified.slice(0, NAMED_MAX).map(unnotifiedItem),
         ...hosts.slice(0, NAMED_MAX).map(hostItem),
         ...conflicts.slice(0, NAMED_MAX).map(conflictItem)];
-    const more = [[groups, '#/locks', 'client that blocks others', 'clients that block others'],
+    const more = [[groups, '#/locks', 'client that blocks others', 'clients that block others',
+        status && status.blockers_more],
         [absent, '#/clients', 'unreachable client', 'unreachable clients'],
         [unnotified, '#/notifications', 'client not notified', 'clients not notified'],
         [conflicts, '#/', 'name conflict', 'name conflicts']];
@@ -137,10 +131,8 @@ function attention() {
                     'listed here.')
             : h('ul', {class: 'lines'}, items.map(item => h('li', {key: item.key},
                 tag(item.word, item.look), h('span', {class: 'what'}, item.text))),
-            more.filter(([list]) => list.length > NAMED_MAX).map(([list, href, one, many]) =>
-                h('li', {key: many}, h('a', {href}, `and ${count(list.length - NAMED_MAX)} ` +
-                    (list.length - NAMED_MAX === 1 ? one : many) + ' more'))),
-            state.waitersMore ? h('li', {key: 'cut'}, h('span', {class: 'what soft'},
-                `Counted from the first ${count(state.waiters.length)} of ` +
-                `${count(status.waiters)} waiting requests.`)) : null)));
+            more.filter(([list, , , , isCut]) => isCut || list.length > NAMED_MAX)
+                .map(([list, href, one, many, isCut]) => h('li', {key: many}, h('a', {href}, isCut
+                    ? `and more ${many}` : `and ${count(list.length - NAMED_MAX)} more ` +
+                    (list.length - NAMED_MAX === 1 ? one : many)))))));
 }

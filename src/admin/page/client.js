@@ -133,7 +133,8 @@ function clientBlocks() {
         {label: 'Mode', by: modeOf}, {label: 'Waits', kind: 'nowrap', by: waitSeconds, isDown: true}];
     return h('section', {key: 'blocks'},
         h('div', {class: 'head'}, h('h2', null, 'Blocks'), h('span', {class: 'soft small'},
-            plural(rows.length, 'request') + ', oldest ' +
+            (state.clientBlocksMore ? 'more than ' : '') + plural(rows.length, 'request') +
+            ', oldest ' + (state.clientBlocksMore ? 'of these ' : '') +
             duration(Math.max(...rows.map(waitSeconds))))),
         h('div', {class: 'sheet'}, table(columns, sorted('blocks', columns, rows)
             .slice(0, ROWS_SHOWN).map((row, i) => ({key: i, cells: [fileLink(row.file),

@@ -67,8 +67,18 @@ function hostCells(client) {
     ];
 }
 
+let clientSearchTimer = 0;
+
+// When no more is typed for a moment; meanwhile those that are here are shown as far as they match.
+function searchClients(text) {
+    Object.assign(ui, {search: text, page: 0});
+    clearTimeout(clientSearchTimer);
+    clientSearchTimer = setTimeout(() => readers.clients.now(), SETTLE_MS);
+    draw();
+}
+
 function viewClients() {
-    const words = ui.search.toLowerCase().split(/\s+/).filter(word => word);
+    const words = clientWords(), isSearching = state.clientsAsked !== clientMatch();
     const filters = isMonitor() ? hostFilters : clientFilters;
     if (!(ui.filter in filters))
         ui.filter = 'all';
@@ -84,11 +94,8 @@ function viewClients() {
         viewTitle(title, h('span', {class: 'soft'}, state.clientsLoading
             ? `loading, ${count(state.clientsLoading)} so far` : '')),
         h('div', {class: 'controls'},
-            searchField('search', 'Search by name, address or id', ui.search, text => {
-                ui.search = text;
-                ui.page = 0;
-                draw();
-            }),
+            searchField('search', `Search all ${noun}s: name, address or id (c17)`, ui.search,
+                searchClients),
             h('div', {class: 'chips', role: 'group', 'aria-label': `Which ${noun}s`},
                 Object.entries(filters).map(([name, [label]]) => h('button', {
                     type: 'button', 'aria-pressed': String(ui.filter === name), key: name,
@@ -97,11 +104,12 @@ function viewClients() {
                         ui.page = 0;
                         draw();
                     }}}, label)))),
-        h('div', {class: 'sheet'}, shown.length > 0
+        h('div', {class: 'sheet' + (isSearching ? ' stale' : '')}, shown.length > 0
             ? table(columns, shown.map(client => ({key: client.id, quiet: quietCells(client),
                 cells: isMonitor() ? hostCells(client) : clientCells(client)})), title, 'clients')
             : state.clientsMs === 0 ? empty('Loading', 'Loading the list.')
-            : state.clients.length === 0 ? empty(`No ${noun}s yet`, isMonitor() ? 'A host appears ' +
+            : isSearching ? empty('Searching', `The server looks at all ${noun}s.`)
+            : state.clients.length === 0 && !ui.search ? empty(`No ${noun}s yet`, isMonitor() ? 'A host appears ' +
                 'here when the lock manager of this machine begins to watch it (SM_MON).'
                 : 'A client appears here with its first lock, or when it registers with the ' +
                 'status monitor.')

@@ -91,23 +91,42 @@ function notice(status) {
     state.troublesSaid = troubles;
 }
 
+// What a client blocks, up to `limit` requests. It may be gone by now.
+async function readBlocked(id, limit) {
+    return ask(query('waiters', {blocked_by: id, limit})).catch(error => {
+        if (error instanceof Refused && error.status === 404)
+            return {waiters: [], next: null};
+        throw error;
+    });
+}
+
 async function readAttention() {
-    const [crashed, givenUp, waiters, notifications] = await Promise.all([
+    const worst = blockers().slice(0, NAMED_MAX).map(group => group.id);
+    const [crashed, givenUp, notifications, ...blocked] = await Promise.all([
         ask(query('clients', {state: 'crashed', limit: 20})),
         ask(query('clients', {state: 'given_up', limit: 20})),
-        isMonitor() ? {waiters: [], next: null} : ask(query('waiters', {limit: PAGE_MAX})),
         ask(query('notifications', {limit: PAGE_MAX})),
+        ...worst.map(id => readBlocked(id, BLOCKED_MAX)),
     ]);
     state.absent = [...crashed.clients, ...givenUp.clients];
-    state.waiters = waiters.waiters;
-    state.waitersMore = waiters.next !== null;
+    state.blocked = new Map(worst.map((id, i) => [id, blocked[i].waiters]));
     state.notifications = notifications.notifications;
     state.notificationsNext = notifications.next;
 }
 
-// All of them, for searching: those in trouble are shown while the rest still comes.
+const clientWords = () => ui.search.toLowerCase().split(/\s+/).filter(word => word);
+
+// What the server looks for, in all clients: of several words the longest. The page looks for the
+// others in what it gets. (It takes 255 bytes.)
+function clientMatch() {
+    return clientWords().reduce((longest, word) => word.length > longest.length ? word : longest, '')
+        .slice(0, 60);
+}
+
+// All of them, or those that match: those in trouble are shown while the rest still comes.
 async function readClients() {
-    const rows = new Map();
+    const rows = new Map(), match = clientMatch();
+    const isWanted = () => ui.view === 'clients' && match === clientMatch();
     const take = page => {
         for (const row of page.clients) {
             row.key = [row.id, row.name, row.address, row.mon_name].join(' ').toLowerCase();
@@ -115,25 +134,26 @@ async function readClients() {
             rows.set(row.id, row);
         }
     };
-    const isFirst = state.clientsMs === 0;
+    const isFirst = state.clientsMs === 0 || state.clientsAsked !== match;
     const show = () => {
+        state.clientsAsked = match;
         state.clients = [...rows.values()].sort((a, b) => a.order < b.order ? -1
             : a.order > b.order ? 1 : 0);
     };
     for (const word of ['given_up', 'crashed', 'recovering'])
-        take(await ask(query('clients', {state: word, limit: PAGE_MAX})));
+        take(await ask(query('clients', {state: word, match, limit: PAGE_MAX})));
     let cursor = null;
     do {
-        const page = await ask(query('clients', {limit: PAGE_MAX, cursor}));
+        const page = await ask(query('clients', {match, limit: PAGE_MAX, cursor}));
         take(page);
         cursor = page.next;
         state.clientsLoading = rows.size;
-        if (isFirst && cursor) {
+        if (isFirst && cursor && isWanted()) {
             show();
             draw();
         }
-    } while (cursor && rows.size < CLIENTS_MAX && ui.view === 'clients');
-    if (cursor && rows.size < CLIENTS_MAX)
+    } while (cursor && rows.size < CLIENTS_MAX && isWanted());
+    if (!isWanted())
         return; // somebody looks at something else
     show();
     state.clientsMore = cursor !== null;
@@ -146,11 +166,11 @@ async function readClient() {
     try {
         const client = await ask(query('clients/' + encodeURIComponent(id), {}));
         const isLocker = client.protocol === 'nlm';
-        const [locks, waiters, all] = isLocker ? await Promise.all([
+        const [locks, waiters, blocked] = isLocker ? await Promise.all([
             ask(query('locks', {client: id, limit: ROWS_SHOWN})),
             ask(query('waiters', {client: id, limit: ROWS_SHOWN})),
-            ask(query('waiters', {limit: PAGE_MAX})),
-        ]) : [{locks: [], next: null}, {waiters: []}, {waiters: []}];
+            readBlocked(id, PAGE_MAX),
+        ]) : [{locks: [], next: null}, {waiters: []}, {waiters: [], next: null}];
         if (id !== ui.argument)
             return;
         state.client = client;
@@ -159,8 +179,8 @@ async function readClient() {
         state.clientLocks = locks.locks;
         state.clientLocksNext = locks.next;
         state.clientWaiters = waiters.waiters;
-        state.clientBlocks = all.waiters.filter(row => row.blocked_by &&
-            row.blocked_by.client === id);
+        state.clientBlocks = blocked.waiters;
+        state.clientBlocksMore = blocked.next !== null;
     } catch (error) {
         if (!(error instanceof Refused) || id !== ui.argument)
             throw error;
@@ -278,7 +298,7 @@ async function readConfig() {
 const always = () => true;
 const readers = {
     status: new Reader(readStatus, always),
-    // Whose waiters are to be asked for the status says.
+    // Of whom others wait for the status says.
     attention: new Reader(readAttention, () => state.status !== null &&
         ['overview', 'notifications'].includes(ui.view)),
     clients: new Reader(readClients, () => ui.view === 'clients', 20),

@@ -16,11 +16,12 @@ const FILES_SHOWN = 20;       // files at a time
 const PATHS_MAX = 5000;       // names of files that are kept
 const CONTENDED_SHOWN = 6;    // of them with somebody waiting, in full
 const NAMED_MAX = 6;          // clients and waits that the overview names
+const BLOCKED_MAX = 50;       // requests that are read of one client that blocks them, to name some
 const LANES_MAX = 40;         // owners of a file drawn in full
 const LANES_BRIEF = 6;        // where several files are shown
 const BARS_MAX = 120;         // ranges drawn in one row
 const PAGE_MAX = 1000;        // rows that the server gives at once
-const CLIENTS_MAX = 50000;    // kept for searching
+const CLIENTS_MAX = 50000;    // kept for sorting and paging
 const LOG_MAX = 1000, LOG_SHOWN = 200;
 const SAMPLES_MAX = 360;      // an hour
 const POLL_MS = 2000;         // without a stream
@@ -39,11 +40,13 @@ const state = {
     epochSeen: null, graceWas: false, graceMax: 0, graceEndedMs: 0, missing: new Map(),
     troublesSaid: new Map(),  // key to title
     absent: [],               // clients that crashed or were given up
-    waiters: [], waitersMore: false, // that the server has more than these
+    blocked: new Map(),       // some of the requests that each of the worst blockers blocks
     notifications: [], notificationsNext: null,
     clients: [], clientsMs: 0, clientsMore: false, clientsLoading: 0,
+    clientsAsked: '',         // the word that they were searched for
     client: null, clientAsked: '', clientError: '',
     clientLocks: [], clientLocksNext: null, clientWaiters: [], clientBlocks: [],
+    clientBlocksMore: false,
     pages: [null], locks: [], locksNext: null, lockPage: 0, locksMs: 0, locksError: '',
     locksAsked: null,         // what they were asked for,
     locksCursor: null,        // and from where on
@@ -71,7 +74,7 @@ const lockless = {
     clients: 0, registrants: 0, locks: 0, offers: 0, share_reservations: 0, waiters: 0,
     grace: {active: false, remaining_seconds: 0, unsettled_locks: 0, waiting_for: [],
         waiting_for_more: false},
-    silent_holders: [], name_conflicts: [],
+    blockers: [], blockers_more: false, silent_holders: [], name_conflicts: [],
 };
 
 // What hosts are notified of.

@@ -139,6 +139,31 @@ TEST(test_list_match__the_budget_pays_for_what_is_compared)
     assert_int_equal(budget, 0);
 }
 
+static bool is_client(const char *text)
+{
+    const struct view_client client = {.id = 17,
+                                       .name = bytes_of_text("Web1.example"),
+                                       .mon_name = bytes_of_text("b\xfc"
+                                                                 "cher"),
+                                       .address = fixture_address("10.0.0.7")};
+    struct list_match match = {0};
+    uint32_t budget = BUDGET;
+    list_match_prepare(&match, text);
+    bool is_found = list_match_client(&match, &client, &budget);
+    assert_true(budget < BUDGET || text[0] == '\0' || match.has_id);
+    return is_found;
+}
+
+TEST(test_list_match__a_client_by_all_that_is_shown_of_it)
+{
+    static const char *const found[] = {"", "WEB1", "0.0.7", "c17", "cher", "B\xc3\xbc"};
+    for (size_t i = 0; i < sizeof found / sizeof found[0]; i++)
+        assert_true(is_client(found[i]));
+    static const char *const not_found[] = {"c1", "c170", "web2", "10.0.0.70", "\xc3\xbd"};
+    for (size_t i = 0; i < sizeof not_found / sizeof not_found[0]; i++)
+        assert_false(is_client(not_found[i]));
+}
+
 TEST(test_list_match__files_of_one_export)
 {
     static const uint8_t bytes[] = {1, 2, 3, 4, 5};
