@@ -25,9 +25,9 @@ enum {
 
 static const char usage[] =
     "Usage: holdfast groups [--store URL] [--config FILE] [--json]\n\n"
-    "Lists the groups of a postgres: store. STATE is active, or nobody: then HOST, ADDRESS and\n"
-    "SINCE are those of the last server. STANDBYS: how many wait for it, and where. A store whose\n"
-    "servers have no --group is listed as \"-\".\n\n"
+    "Lists the groups of a postgres: store and of the configuration. STATE is active, or nobody:\n"
+    "then HOST, ADDRESS and SINCE are those of the last server. STANDBYS: how many wait for it, and\n"
+    "where. A store whose servers have no --group is listed as \"-\".\n\n"
     "Exit codes: 0 ok, 1 a group has no active server, 2 usage, 74 the store failed, memory is "
     "short\n"
     "or the output cannot be written: nothing is known about the groups.\n";
@@ -95,6 +95,15 @@ static int add_group(void *context, const struct store_group *group)
     return 0;
 }
 
+/* One that is configured, and that no server has served yet: the store does not know it. */
+static int add_unused(struct list *list, const char *name)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (strcmp(list->rows[i].cells[0], name) == 0)
+            return 0;
+    return add_group(list, &(struct store_group){.name = name});
+}
+
 static void print_row(const struct row *row, const int widths[static COLUMNS])
 {
     for (uint32_t i = 0; i + 1 < COLUMNS; i++)
@@ -131,6 +140,8 @@ static int list_groups(const struct config *config, struct list *list, bool is_j
     writer_list(&list->json, NULL);
     int result = store_list_groups(config->store, config->store_timeout_s * SECOND_NS, add_group,
                                    list, &failure);
+    for (uint32_t i = 0; result == 0 && i < config->group_names.count; i++)
+        result = add_unused(list, config->group_names.at[i]);
     writer_end_list(&list->json);
     if (result == -EIO)
         return fail(failure.exit_code, failure.text);

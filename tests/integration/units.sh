@@ -8,7 +8,9 @@
 #  (3) neither exposes more than 2.0 of systemd-analyze security, both are reloaded by a signal and
 #      watched, and the lock server excludes what would be a second lock manager;
 #  (4) with rpc-statd.service as another name of it and rpc-statd-notify.service masked, the NFS server
-#      can be started after it; with both as names of it systemd finds a cycle: what the mask is for.
+#      can be started after it; with both as names of it systemd finds a cycle: what the mask is for;
+#  (5) the settings in files.md, embedding.md and high-availability.md, and the template of a unit for
+#      each group there, are read without a complaint, and do what those pages say.
 # shellcheck disable=SC2317 # expect calls functions by their names
 set -u
 . "$(dirname "$0")/lib.sh"
@@ -63,6 +65,31 @@ for unit in holdfastd holdfast-monitor; do
         sed -n 's/.*Overall exposure level.*: \([0-9.]*\) .*/\1/p')
     expect "$unit.service is exposed by $exposure" awk -v is="${exposure:-10}" 'BEGIN { exit !(is <= 2.0) }'
 done
+
+# (5) Beside the unit as it is.
+docs=$contrib/../docs
+# indented PAGE, block PAGE N: what it says.
+indented() { awk '/^    \[Service\]$/ { inside = 1 } !/^    / { inside = 0 } inside' "$docs/$1.md" | sed 's/^    //'; }
+block() { awk -v wanted="$2" '/^```/ { inside = !inside; count += inside; next } inside && count == wanted' "$docs/$1.md"; }
+# settings NAME: of standard input, as systemd reads the unit with them.
+settings() {
+    mkdir -p "$units/holdfastd.service.d"
+    cat > "$units/holdfastd.service.d/page.conf"
+    expect "$1 has settings" grep -q '^\[Service\]' "$units/holdfastd.service.d/page.conf"
+    expect "the settings of $1" same "$(complaints holdfastd.service)" ""
+}
+indented files | settings files.md
+expect "files are served as root" grep -qx DynamicUser=no "$units/holdfastd.service.d/page.conf"
+indented embedding | settings embedding.md
+block high-availability 4 | settings "high-availability.md"
+expect "a server that was replaced is the next standby" grep -qx 'RestartPreventExitStatus=2 71 78' \
+    "$units/holdfastd.service.d/page.conf"
+rm -r "$units/holdfastd.service.d"
+# The page says: a copy of the unit with these settings.
+{ cat "$units/holdfastd.service" && block high-availability 4 && block high-availability 9; } |
+    sed "s|/usr/local/sbin/holdfastd|$daemon|" > "$units/holdfastd@.service"
+expect "the template of groups" same "$(complaints holdfastd@1.service)" ""
+expect "each process has its socket" grep -q "^ExecStart=$daemon .*--control /run/holdfast/%i.sock" "$units/holdfastd@.service"
 
 # (4)
 if [ -e "$system/nfs-server.service" ] && [ -e "$system/rpc-statd.service" ]; then
