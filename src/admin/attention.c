@@ -9,7 +9,7 @@
 
 #define SYNC_ERROR_NS (3600 * SECOND_NS) /* so long somebody should look at it */
 
-enum { SLOTS_LOOKED_AT = 20000, PERCENT = 100 };
+enum { PERCENT = 100 };
 
 static void add_store(struct writer *out, const struct admin_facts *facts,
                       const struct core_status *status)
@@ -48,24 +48,14 @@ static void add_files(struct writer *out, const struct admin_files *files)
         writer_text(out, NULL, "programs on this machine are not kept from locks of clients");
 }
 
-static void add_hosts(struct writer *out, const struct core *core, const struct core_status *status)
+static void add_hosts(struct writer *out, const struct core_status *status)
 {
-    uint64_t cursor = status->hosts_owed > 0 ? 0 : VIEW_END;
-    uint32_t budget = SLOTS_LOOKED_AT;
-    struct view_client host;
     if (status->unresolved > 0)
         writer_text(out, NULL, "names of watched hosts do not resolve");
     if (status->upcalls.owed > 0)
         writer_text(out, NULL, "the lock manager has not been told of a reboot");
-    while (view_next_owed(core, &cursor, &budget, &host))
-        if (host.is_owed && host.attempt_count > 0) {
-            writer_text(out, NULL, "a host cannot be notified of the last reboot of this machine");
-            return;
-        }
-    if (cursor != VIEW_END) /* there are that many, and of those looked at each is being notified */
-        writer_text(out, NULL,
-                    "more hosts are to be notified of the last reboot of this machine "
-                    "than are looked at here: see holdfast hosts");
+    if (status->notify.tried > 0)
+        writer_text(out, NULL, "a host cannot be notified of the last reboot of this machine");
 }
 
 static void add_limits(struct writer *out, const struct admin *admin)
@@ -99,7 +89,7 @@ void attention_add_status(struct writer *out, const struct admin *admin,
 {
     writer_list(out, "attention");
     if (status->is_monitor)
-        add_hosts(out, admin->core, status);
+        add_hosts(out, status);
     else
         add_locks(out, status);
     add_store(out, facts, status);

@@ -69,6 +69,20 @@ static struct notify_counters *counters_of(struct core *core, uint32_t target)
     return is_upcall ? &core->notify.upcalls : &core->notify.counters;
 }
 
+static bool is_tried(const struct notify_job *job)
+{
+    return job->phase != NOTIFY_IDLE && job->attempt_count > 0;
+}
+
+static void set_attempts(struct core *core, uint32_t target, uint32_t count)
+{
+    struct notify_job *job = notify_job(core, target);
+    struct notify_counters *counters = counters_of(core, target);
+    counters->tried -= is_tried(job);
+    job->attempt_count = count;
+    counters->tried += is_tried(job);
+}
+
 static void set_phase(struct core *core, uint32_t target, enum notify_phase phase)
 {
     struct notify_job *job = notify_job(core, target);
@@ -82,7 +96,9 @@ static void set_phase(struct core *core, uint32_t target, enum notify_phase phas
     }
     counters->owed += phase != NOTIFY_IDLE;
     counters->owed -= job->phase != NOTIFY_IDLE;
+    counters->tried -= is_tried(job);
     job->phase = phase;
+    counters->tried += is_tried(job);
 }
 
 /* What it is notified of next must be durable first, and is tried for as long as anything new. */
@@ -104,7 +120,7 @@ static void schedule(struct core *core, uint32_t target, uint64_t time_ns)
     if (job->phase == NOTIFY_WAITING && !timers_is_set(&core->notify.timers, target))
         return; /* at the gate already */
     if (job->phase != NOTIFY_WAITING) {
-        job->attempt_count = 0;
+        set_attempts(core, target, 0);
         list_init(&job->by_gate);
         set_phase(core, target, NOTIFY_WAITING);
     }
@@ -387,7 +403,8 @@ void notify_call_done(struct core *core, uint32_t target, bool is_answered, uint
     }
     struct notify_job *job = notify_job(core, target);
     struct notify_counters *counters = counters_of(core, target);
-    bool is_first = job->attempt_count++ == 0;
+    bool is_first = job->attempt_count == 0;
+    set_attempts(core, target, job->attempt_count + 1);
     *(is_answered ? (is_first ? &counters->succeeded : &counters->retries_succeeded)
                   : (is_first ? &counters->failed : &counters->retries_failed)) += 1;
     if (is_first && counters == &core->notify.counters)
@@ -448,7 +465,7 @@ void notify_check(const struct core *core)
     unreached_check(core);
     if (!notify->is_ready)
         return;
-    uint32_t target = target_next(core, SLOT_NONE), owed = 0, members = 0;
+    uint32_t target = target_next(core, SLOT_NONE), owed = 0, tried = 0, members = 0;
     for (; target != SLOT_NONE; target = target_next(core, target)) {
         const struct notify_job *job = notify_job(core, target);
         bool is_timed = timers_is_set(&notify->timers, target);
@@ -459,8 +476,10 @@ void notify_check(const struct core *core)
               (target_owed(core, target).state != 0 &&
                (job->phase == NOTIFY_WAITING || job->phase == NOTIFY_CALLING)));
         owed += job->phase != NOTIFY_IDLE;
+        tried += is_tried(job);
         members += job->is_in_round;
     }
     CHECK(owed == notify->counters.owed + notify->upcalls.owed);
+    CHECK(tried == notify->counters.tried + notify->upcalls.tried);
     CHECK(members == notify->round.left);
 }

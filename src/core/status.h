@@ -42,7 +42,8 @@ struct notify_counters {
     uint64_t started, succeeded, failed;        /* first attempts */
     uint64_t retries_succeeded, retries_failed; /* later ones */
     uint64_t given_up;
-    uint32_t owed; /* targets that something is owed to now */
+    uint32_t owed;  /* targets that something is owed to now, */
+    uint32_t tried; /* and of these, those that an attempt has not reached */
 };
 
 struct silent_counters {

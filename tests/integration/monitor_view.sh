@@ -190,12 +190,15 @@ expect "hosts are owed a notice" row_has "$address_b" "^c1 .* notice waiting 0 "
 expect "when the NFS server is up" status_has \
     'notices +3 hosts to be notified when the NFS server of this machine is up'
 expect "gauges" metric_is holdfast_monitor_hosts_owed 3
+expect "that alone needs no attention" same "$(get /api/v1/status | grep -c 'cannot be notified')" 0
 stop KILL
 echo '# none' > "$HOLDFAST_MACHINE_ROOT/etc/exports"
 monitor clientonly --notify-timeout 2
 expect "who answers is gone" wait_until metric_is holdfast_monitor_hosts_owed 2
 expect "it was of the last boot" same "$(row "$address_b")" ""
 expect "who does not is tried again" wait_until row_has "$silent" '^c2 .* notice waiting [1-9]'
+expect "which needs attention" matches "$(get /api/v1/status)" \
+    '"attention": *\[.*"a host cannot be notified of the last reboot of this machine"'
 expect "and named" status_has "c2 $silent \\(notice, unreachable, attempt [1-9]"
 expect "counted" same "$(value 'nsm_notifications_total{result="success"}')" 1
 get /api/v1/notifications > "$work/notifications"

@@ -78,6 +78,30 @@ TEST(test_watched__a_second_reboot_loses_nobody)
     end();
 }
 
+/* What needs attention: not who is being notified, but who was tried in vain. */
+TEST(test_watched__those_tried_in_vain_are_counted)
+{
+    begin();
+    (void)mon("10.0.0.2", "us", 1);
+    (void)mon("10.0.0.3", "us", 1);
+    reboot();
+    input(CORE_SERVED);
+    assert_int_equal(fixture_status(the_monitor).notify.owed, 2);
+    struct core_call call = next(CALL_NOTIFY, "10.0.0.2"), other = next(CALL_NOTIFY, "10.0.0.3");
+    assert_int_equal(fixture_status(the_monitor).notify.tried, 0);
+    done(&call, false);
+    assert_int_equal(fixture_status(the_monitor).notify.tried, 1);
+    done(&other, true);
+    assert_int_equal(fixture_status(the_monitor).notify.tried, 1);
+    fixture_wait(60 * SECOND);
+    call = next(CALL_NOTIFY, "10.0.0.2");
+    assert_int_equal(fixture_status(the_monitor).notify.tried, 1);
+    done(&call, true);
+    assert_int_equal(fixture_status(the_monitor).notify.tried, 0);
+    assert_int_equal(fixture_status(the_monitor).notify.owed, 0);
+    end();
+}
+
 TEST(test_watched__a_store_has_one_role)
 {
     begin();
