@@ -313,6 +313,14 @@ static enum holdfast_result call_of(struct holdfast *holdfast, const char *metho
     return is_good ? HOLDFAST_DONE : say_foreign(holdfast);
 }
 
+/* The same with a body, which is NULL when there was no memory for it. */
+static enum holdfast_result call_with(struct holdfast *holdfast, const char *method,
+                                      const char *path, json_t *body,
+                                      struct holdfast_client *client)
+{
+    return body != NULL ? call_of(holdfast, method, path, body, client) : say_unmade(holdfast);
+}
+
 /* ---- the calls ---- */
 
 enum holdfast_result holdfast_register(struct holdfast *holdfast, struct holdfast_client *client)
@@ -327,9 +335,7 @@ enum holdfast_result holdfast_register(struct holdfast *holdfast, struct holdfas
         put(&body, "name", json_string(client->name));
     if (client->address[0] != '\0')
         put(&body, "address", json_string(client->address));
-    if (body == NULL)
-        return say_unmade(holdfast);
-    return call_of(holdfast, "PUT", path, body, client);
+    return call_with(holdfast, "PUT", path, body, client);
 }
 
 enum holdfast_result holdfast_reconnect(struct holdfast *holdfast, struct holdfast_client *client)
@@ -340,9 +346,7 @@ enum holdfast_result holdfast_reconnect(struct holdfast *holdfast, struct holdfa
     json_t *body = json_object();
     if (client->address[0] != '\0')
         put(&body, "address", json_string(client->address));
-    if (body == NULL)
-        return say_unmade(holdfast);
-    return call_of(holdfast, "POST", path, body, client);
+    return call_with(holdfast, "POST", path, body, client);
 }
 
 enum holdfast_result holdfast_disconnect(struct holdfast *holdfast, struct holdfast_client *client,
@@ -353,9 +357,7 @@ enum holdfast_result holdfast_disconnect(struct holdfast *holdfast, struct holdf
         return say_unmade(holdfast);
     json_t *body = json_object();
     put(&body, "timeout_s", json_integer(timeout_s));
-    if (body == NULL)
-        return say_unmade(holdfast);
-    return call_of(holdfast, "POST", path, body, client);
+    return call_with(holdfast, "POST", path, body, client);
 }
 
 enum holdfast_result holdfast_update(struct holdfast *holdfast, struct holdfast_client *client)
@@ -365,9 +367,7 @@ enum holdfast_result holdfast_update(struct holdfast *holdfast, struct holdfast_
         return say_unmade(holdfast);
     json_t *body = json_object();
     put(&body, "bytes", bytes_of(client));
-    if (body == NULL)
-        return say_unmade(holdfast);
-    return call_of(holdfast, "PATCH", path, body, client);
+    return call_with(holdfast, "PATCH", path, body, client);
 }
 
 enum holdfast_result holdfast_remove(struct holdfast *holdfast,

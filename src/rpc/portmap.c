@@ -173,19 +173,22 @@ static enum rpc_accept_stat pmap_getport(void *context, const struct peer *from,
     return RPC_SUCCESS;
 }
 
-static bool may_list(const struct peer *from)
+/* May this caller have the list? Over UDP anybody could have it sent to somebody else. */
+static enum rpc_accept_stat begin_list(const struct peer *from, const struct xdr_in *in)
 {
-    return from->transport == TRANSPORT_TCP || address_is_loopback(&from->address);
+    if (!xdr_in_done(in))
+        return RPC_GARBAGE_ARGS;
+    bool may_list = from->transport == TRANSPORT_TCP || address_is_loopback(&from->address);
+    return may_list ? RPC_SUCCESS : RPC_PROC_UNAVAIL;
 }
 
 static enum rpc_accept_stat pmap_dump(void *context, const struct peer *from, struct xdr_in *in,
                                       struct xdr_out *out)
 {
     const struct portmap *portmap = context;
-    if (!xdr_in_done(in))
-        return RPC_GARBAGE_ARGS;
-    if (!may_list(from))
-        return RPC_PROC_UNAVAIL;
+    enum rpc_accept_stat stat = begin_list(from, in);
+    if (stat != RPC_SUCCESS)
+        return stat;
     for (uint32_t i = 0; i < portmap->count; i++) {
         const struct portmap_service *at = &portmap->rows[i].service;
         if (at->address.family != 4)
@@ -264,10 +267,9 @@ static enum rpc_accept_stat rpcb_dump(void *context, const struct peer *from, st
                                       struct xdr_out *out)
 {
     const struct portmap *portmap = context;
-    if (!xdr_in_done(in))
-        return RPC_GARBAGE_ARGS;
-    if (!may_list(from))
-        return RPC_PROC_UNAVAIL;
+    enum rpc_accept_stat stat = begin_list(from, in);
+    if (stat != RPC_SUCCESS)
+        return stat;
     for (uint32_t i = 0; i < portmap->count; i++) {
         const struct portmap_service *at = &portmap->rows[i].service;
         char uaddr[PORTMAP_UADDR_MAX];
