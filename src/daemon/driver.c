@@ -41,7 +41,7 @@ struct driver {
     uv_timer_t tick, drain_end;
     uv_timer_t ready;     /* until clients are told */
     uv_timer_t next_turn; /* when the core has a call to make, or work to do */
-    uint64_t stood_ns; /* standstills that were reported */
+    uint64_t stood_ns;    /* standstills that were reported */
     bool is_draining, is_ended;
     int exit_code;
 };

@@ -26,8 +26,8 @@ enum {
 static const char usage[] =
     "Usage: holdfast groups [--store URL] [--config FILE] [--json]\n\n"
     "Lists the groups of a postgres: store and of the configuration. STATE is active, or nobody:\n"
-    "then HOST, ADDRESS and SINCE are those of the last server. STANDBYS: how many wait for it, and\n"
-    "where. A store whose servers have no --group is listed as \"-\".\n\n"
+    "then HOST, ADDRESS and SINCE are those of the last server. STANDBYS: how many wait for it,\n"
+    "and where. A store whose servers have no --group is listed as \"-\".\n\n"
     "Exit codes: 0 ok, 1 a group has no active server, 2 usage, 74 the store failed, memory is "
     "short\n"
     "or the output cannot be written: nothing is known about the groups.\n";

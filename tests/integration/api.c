@@ -363,6 +363,20 @@ static void expect_error(const char *method, const char *path, const char *heade
     http_reply_done(&reply);
 }
 
+static const char *const missing[] = {"/api/v1",
+                                      "/api/v1/",
+                                      "/api/v2/status",
+                                      "/api/v1/clients/c99999",
+                                      "/api/v1/clients/x",
+                                      "/api/v1/clients/c%00",
+                                      "/api/v1/clients/",
+                                      "/api",
+                                      "/%2e%2e/etc/passwd",
+                                      "/api/v1/locks?client=c99999",
+                                      "/api/v1/waiters?blocked_by=c99999",
+                                      "/api/v1/locks?share=none",
+                                      "/api/v1/locks?export=/nowhere"};
+
 static void check_errors(void)
 {
     struct http_reply nobody = get("/api/v1/locks?match=nobody-is-called-that");
@@ -405,19 +419,6 @@ static void check_errors(void)
                                       "/api/v1/locks?match=",
                                       "/api/v1/waiters?match",
                                       "/api/v1/samples?after=x"};
-    static const char *const missing[] = {"/api/v1",
-                                          "/api/v1/",
-                                          "/api/v2/status",
-                                          "/api/v1/clients/c99999",
-                                          "/api/v1/clients/x",
-                                          "/api/v1/clients/c%00",
-                                          "/api/v1/clients/",
-                                          "/api",
-                                          "/%2e%2e/etc/passwd",
-                                          "/api/v1/locks?client=c99999",
-                                          "/api/v1/waiters?blocked_by=c99999",
-                                          "/api/v1/locks?share=none",
-                                          "/api/v1/locks?export=/nowhere"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         expect_error("GET", bad[i], NULL, 400);
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++)
