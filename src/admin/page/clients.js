@@ -94,8 +94,7 @@ function viewClients() {
         viewTitle(title, h('span', {class: 'soft'}, state.clientsLoading
             ? `loading, ${count(state.clientsLoading)} so far` : '')),
         h('div', {class: 'controls'},
-            searchField('search', `Search all ${noun}s: name, address or id (c17)`, ui.search,
-                searchClients),
+            searchField('search', 'Search by name, address or id', ui.search, searchClients),
             h('div', {class: 'chips', role: 'group', 'aria-label': `Which ${noun}s`},
                 Object.entries(filters).map(([name, [label]]) => h('button', {
                     type: 'button', 'aria-pressed': String(ui.filter === name), key: name,
