@@ -156,6 +156,21 @@ void tcp_part(const struct connection *c)
         (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &orderly, sizeof orderly);
 }
 
+/*
+ * Inside this machine there is no network to be spared. Algorithms that pace (bbr) do so even
+ * there, with a timer for each piece: half the speed of long replies, and more work for them. Reno
+ * does not, and every kernel has it and lets everybody choose it.
+ */
+static void free_from_pacing(const struct connection *c)
+{
+    static const char algorithm[] = "reno";
+    const struct peer *peer = &c->source.peer;
+    uv_os_fd_t fd = -1;
+    if ((address_is_loopback(&peer->address) || address_equal(&peer->address, &peer->local)) &&
+        uv_fileno((const uv_handle_t *)&c->handle, &fd) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, algorithm, sizeof algorithm - 1);
+}
+
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct tcp *tcp = listener->data;
@@ -185,6 +200,7 @@ static void on_connection(uv_stream_t *listener, int status)
     }
     (void)uv_tcp_nodelay(&c->handle, 1);
     limit_waiting(c);
+    free_from_pacing(c);
     (void)uv_tcp_keepalive(&c->handle, 1, KEEPALIVE_SECONDS);
     uint32_t slot = table_add(&tcp->connections);
     CHECK(slot != SLOT_NONE);

@@ -687,4 +687,24 @@ TEST_WITH(test_connection__no_reply_waits_in_the_kernel, NULL, NULL)
     }
 }
 
+static bool choose_algorithm(uv_os_fd_t fd, const char *name)
+{
+    return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0;
+}
+
+/* Whatever the machine has chosen for others: a listener hands it on to what it accepts. */
+TEST(test_connection__inside_the_machine_nothing_is_paced)
+{
+    uv_os_fd_t fd = -1;
+    char name[16] = "";
+    socklen_t len = sizeof name;
+    assert_int_equal(uv_fileno((const uv_handle_t *)&w.tcp->listeners[0], &fd), 0);
+    if (!choose_algorithm(fd, "bbr") && !choose_algorithm(fd, "cubic"))
+        skip(); /* this kernel has no other */
+    const struct connection *accepted = other_side(open_client(0));
+    assert_int_equal(uv_fileno((const uv_handle_t *)&accepted->handle, &fd), 0);
+    assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len), 0);
+    assert_string_equal(name, "reno");
+}
+
 TEST_MAIN(set_up, tear_down, NULL, NULL)
