@@ -29,7 +29,8 @@ struct file {
     bool is_refused_again;       /* by a program, of what was gone through */
     struct list behind, refused; /* it is to be gone through; a program holds bytes of it */
     uint64_t behind_txn, behind_at;
-    uint64_t loose_txn; /* of what was released last */
+    uint64_t loose_txn; /* of what was released last; */
+    bool is_loose;      /* not all of it has been given back since */
 
     /* gone.h's: it was removed, and so many locks and shares of it are freed. */
     struct list gone;

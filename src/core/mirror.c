@@ -191,6 +191,7 @@ void mirror_loosen(struct core *core, const struct claim *claim)
         return;
     }
     file_keep(core, claim->file);
+    file_at(core, claim->file)->is_loose = true;
     file_at(core, claim->file)->loose_txn = core_gate_txn(core);
     all->loose[(all->loose_first + all->loose_count++) % LOOSE_MAX] =
         (struct mirror_loose){claim->start, claim->end, core_gate_txn(core), claim->file};
@@ -269,6 +270,24 @@ static bool is_pending(const struct core *core, uint32_t slot, struct local_rang
     return is_pending;
 }
 
+/* Nothing is left of it that a crash could bring back: one call gives back all of it, and what else
+ * of it is loose has no more to do. */
+static bool give_back_all(struct core *core, uint32_t slot, uint32_t *budget)
+{
+    static const struct local_range whole = {0, UINT64_MAX, LOCAL_NONE};
+    const struct local_locks *world = core->mirrors.world;
+    struct file *file = file_at(core, slot);
+    if (!file->is_loose)
+        return true;
+    if (*budget == 0)
+        return false;
+    --*budget;
+    if (!world->lower(world->context, file->mirror, &whole))
+        fall_behind(core, slot);
+    file->is_loose = false;
+    return true;
+}
+
 /* Lowers the mirror to what is held, until the end of these bytes. False: the budget is used up,
  * and *at says how far it came. */
 static bool tighten(struct core *core, uint32_t slot, uint64_t *at, uint64_t end, uint32_t *budget)
@@ -279,6 +298,8 @@ static bool tighten(struct core *core, uint32_t slot, uint64_t *at, uint64_t end
         file->behind_at = min_u64(file->behind_at, *at); /* it is gone through from here on */
         return true;
     }
+    if (file->lock_count == 0 && file->loose_txn <= core->durable_txn)
+        return give_back_all(core, slot, budget);
     while (*budget > 0) {
         --*budget;
         struct local_range stretch = stretch_at(core, slot, *at, end);

@@ -64,6 +64,35 @@ TEST(test_mirror__bytes_that_are_released_twice_are_kept_until_the_second_is_dur
     assert_held("---");
 }
 
+TEST(test_mirror__what_is_released_at_once_is_given_back_at_once)
+{
+    tell("A lock 0 1 X -> granted; A lock 2 1 S -> granted; A lock 4 1 X -> granted");
+    uint32_t lowered = kernel.lowered;
+    tell("A unlock 0 end -> granted");
+    assert_held("-----");
+    assert_int_equal(kernel.lowered, lowered + 1);
+    /* What comes back meanwhile is released anew. */
+    tell("B lock 1 1 X -> granted; C lock 3 1 X -> granted; B unlock 1 1 -> granted");
+    assert_held("---X-");
+    tell("C unlock 3 1 -> granted");
+    assert_held("-----");
+}
+
+/* A batch that is not durable keeps it all, and only what it keeps. */
+TEST(test_mirror__what_is_released_later_waits_for_its_own_batch)
+{
+    struct store_batch batch;
+    tell("A lock 0 1 X -> granted; B lock 2 1 X -> granted");
+    assert_int_equal(step_only(REQUEST_NLM_UNLOCK, A, 0, 1, X), LOCK_GRANTED);
+    assert_true(core_take_batch(the_core, &batch));
+    assert_int_equal(step_only(REQUEST_NLM_UNLOCK, B, 2, 1, X), LOCK_GRANTED);
+    fixture_stored(the_core, batch.txn, true);
+    core_work(the_core, fixture_now_ns(), fixture_now_ns());
+    assert_held("--X");
+    settle();
+    assert_held("---");
+}
+
 TEST(test_mirror__a_program_is_in_the_way)
 {
     program_takes(3, 2, LOCAL_EXCLUSIVE);
