@@ -221,9 +221,14 @@ struct core *core_new(const struct core_limits *limits, uint64_t seed);
 void core_free(struct core *core);
 
 /* One stored record. RECORD_CORRUPT is reported as an event, marks the store incomplete (D16) and
- * is not fatal; RECORD_NEWER is for the caller to refuse (exit 78). */
+ * is not fatal; RECORD_NEWER is for the caller to refuse (exit 78). The server's record comes first,
+ * then kind by kind in ascending order of slots. */
 enum record_result core_load(struct core *core, enum record_kind kind, uint32_t slot,
                              struct bytes value);
+
+/* All records were loaded; core_start says so too. Returns how many locks contradict others, which
+ * is damage as above and found only now. */
+uint32_t core_loaded(struct core *core);
 
 /* What is loaded is of this role (limits.is_monitor), or there is nothing yet. */
 bool core_is_of_role(const struct core *core);

@@ -88,6 +88,8 @@ struct locks {
     struct tree left_over_own;               /* the same; roots: struct owner.left_over */
     uint64_t serial;                         /* of the last change */
     uint32_t file_set_counts[FILE_SETS_MAX]; /* elements by the file set they are in (D14) */
+    bool is_built;          /* all records are loaded; until then the roots in files are piles */
+    uint32_t refused_count; /* of them, because they contradict others */
 };
 
 /* What is to be locked. */
@@ -164,9 +166,11 @@ uint32_t lock_free_file(struct core *core, uint32_t client, uint32_t file);
  * the file. */
 uint32_t lock_free_held(struct core *core, uint32_t file, uint32_t max);
 
-/* A stored record comes back; the client is loaded before. False: it cannot be. Overlapping held
- * locks of one owner are damage. */
+/* A stored record comes back; the client is loaded before. False: it cannot be. */
 bool lock_load(struct core *core, uint32_t slot, const struct record_lock *record);
+/* All have come: they can be searched from now on. Those that contradict others, like overlapping
+ * held locks of one owner, are damage and go by way of recover_refuse. */
+void lock_build(struct core *core);
 uint32_t lock_encode(const struct core *core, uint32_t slot, uint8_t *buffer);
 
 void lock_check(const struct core *core);

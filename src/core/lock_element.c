@@ -74,7 +74,7 @@ uint32_t lock_element_holding(const struct core *core, uint32_t owner, uint32_t 
     return SLOT_NONE;
 }
 
-static void join_holding(struct core *core, uint32_t slot)
+struct holding *lock_element_enter_holding(struct core *core, uint32_t slot)
 {
     struct locks *all = &core->locks;
     struct lock *lock = lock_at(core, slot);
@@ -88,16 +88,16 @@ static void join_holding(struct core *core, uint32_t slot)
         hash_index_add(&all->holdings_by_key, hash, lock->holding);
     }
     struct holding *holding = holding_at(core, lock->holding);
-    tree_add(&all->own, &holding->locks, slot);
     holding->count++;
+    return holding;
 }
 
-static void leave_holding(struct core *core, uint32_t slot)
+void lock_element_leave_holding(struct core *core, uint32_t slot)
 {
     struct locks *all = &core->locks;
     uint32_t at = lock_at(core, slot)->holding;
     struct holding *holding = holding_at(core, at);
-    tree_remove(&all->own, &holding->locks, slot);
+    lock_at(core, slot)->holding = SLOT_NONE;
     if (--holding->count > 0)
         return;
     CHECK(holding->locks == 0);
@@ -108,31 +108,31 @@ static void leave_holding(struct core *core, uint32_t slot)
 
 /* ---- elements ---- */
 
-/* The string is there, so one more reference needs no room. */
-static void keep_oh(struct core *core, uint32_t oh)
+static void join_holding(struct core *core, uint32_t slot)
 {
-    uint32_t same = intern_add(&core->locks.ohs, intern_bytes(&core->locks.ohs, oh));
-    CHECK(same == oh);
+    tree_add(&core->locks.own, &lock_element_enter_holding(core, slot)->locks, slot);
 }
 
-void lock_element_load(struct core *core, uint32_t slot, const struct lock *content)
+void lock_element_index(struct core *core, uint32_t slot)
+{
+    const struct lock *lock = lock_at(core, slot);
+    tree_add(&core->locks.by_start, &file_at(core, lock->claim.file)->locks, slot);
+    if ((lock->flags & RECORD_LOCK_OFFER) == 0)
+        join_holding(core, slot);
+}
+
+/* What counts and lists it, but for the trees. */
+static void enter(struct core *core, uint32_t slot)
 {
     struct locks *all = &core->locks;
-    struct lock *lock = lock_at(core, slot);
-    *lock = *content;
+    const struct lock *lock = lock_at(core, slot);
     CHECK(lock->claim.start <= lock->claim.end);
     struct file *file = file_at(core, lock->claim.file);
     struct owner *owner = owner_at(core, lock->claim.owner);
     file_keep(core, lock->claim.file);
-    keep_oh(core, lock->oh);
-    tree_add(&all->by_start, &file->locks, slot);
+    intern_keep(&all->ohs, lock->oh);
     chains_add(&all->by_client, owner->client, slot);
-    if (lock->flags & RECORD_LOCK_OFFER) {
-        lock->holding = SLOT_NONE;
-        all->offer_count++;
-    } else {
-        join_holding(core, slot);
-    }
+    all->offer_count += (lock->flags & RECORD_LOCK_OFFER) != 0;
     file->lock_count++;
     all->file_set_counts[file->set]++;
     struct client *client = client_at(core, owner->client);
@@ -147,11 +147,53 @@ void lock_element_load(struct core *core, uint32_t slot, const struct lock *cont
     }
 }
 
+/* The same backwards; its slot may be used again already. */
+static void leave(struct core *core, const struct lock *lock)
+{
+    struct locks *all = &core->locks;
+    struct owner *owner = owner_at(core, lock->claim.owner);
+    struct client *client = client_at(core, owner->client);
+    struct file *file = file_at(core, lock->claim.file);
+    CHECK(owner->lock_count > 0);
+    CHECK(client->life.lock_count > 0);
+    CHECK(file->lock_count > 0);
+    owner->lock_count--;
+    owner_note(core, lock->claim.owner);
+    uint32_t most = core->limits.locks_per_client_max, count = client->life.lock_count--;
+    core->clients.near_count -= quota_is_near(count, most) && !quota_is_near(count - 1, most);
+    quota_remove(core, client->quota, QUOTA_LOCK, 1);
+    client->life.current_count -= lock->incarnation == client->stored.incarnation;
+    all->offer_count -= (lock->flags & RECORD_LOCK_OFFER) != 0;
+    file->lock_count--;
+    CHECK(all->file_set_counts[file->set] > 0);
+    all->file_set_counts[file->set]--;
+    (void)intern_release(&all->ohs, lock->oh);
+    file_release(core, lock->claim.file);
+}
+
+void lock_element_load(struct core *core, uint32_t slot, const struct lock *content)
+{
+    *lock_at(core, slot) = *content;
+    enter(core, slot);
+}
+
+void lock_element_unload(struct core *core, uint32_t slot)
+{
+    struct lock lock = *lock_at(core, slot);
+    chains_remove(&core->locks.by_client, owner_at(core, lock.claim.owner)->client, slot);
+    table_remove(&core->locks.table, slot);
+    leave(core, &lock);
+    owner_release(core, lock.claim.owner);
+}
+
 uint32_t lock_element_add(struct core *core, const struct lock *content)
 {
     uint32_t slot = table_add(&core->locks.table);
     CHECK(slot != SLOT_NONE);
-    lock_element_load(core, slot, content);
+    *lock_at(core, slot) = *content;
+    lock_at(core, slot)->holding = SLOT_NONE;
+    lock_element_index(core, slot);
+    enter(core, slot);
     lock_at(core, slot)->serial = ++core->locks.serial;
     dirty_put(&core->dirty, RECORD_LOCK, slot);
     return slot;
@@ -168,7 +210,7 @@ void lock_element_restamp(struct core *core, uint32_t slot, uint32_t incarnation
 static void set(struct core *core, struct lock *lock, const struct lock *content)
 {
     if (lock->oh != content->oh) {
-        keep_oh(core, content->oh);
+        intern_keep(&core->locks.ohs, content->oh);
         (void)intern_release(&core->locks.ohs, lock->oh);
         lock->oh = content->oh;
     }
@@ -267,32 +309,18 @@ void lock_element_remove(struct core *core, uint32_t slot)
     struct lock lock = *lock_at(core, slot);
     struct owner *owner = owner_at(core, lock.claim.owner);
     struct client *client = client_at(core, owner->client);
-    struct file *file = file_at(core, lock.claim.file);
     if (client->life.drain_at == slot + 1)
         client->life.drain_at = chains_next(&all->by_client, slot) + 1; /* SLOT_NONE becomes 0 */
     chains_remove(&all->by_client, owner->client, slot);
-    tree_remove(&all->by_start, &file->locks, slot);
-    if (lock.flags & RECORD_LOCK_OFFER)
-        all->offer_count--;
-    else
-        leave_holding(core, slot);
+    tree_remove(&all->by_start, &file_at(core, lock.claim.file)->locks, slot);
+    if ((lock.flags & RECORD_LOCK_OFFER) == 0) {
+        tree_remove(&all->own, &holding_at(core, lock.holding)->locks, slot);
+        lock_element_leave_holding(core, slot);
+    }
     table_remove(&all->table, slot);
     dirty_delete(&core->dirty, RECORD_LOCK, slot);
     mirror_loosen(core, &lock.claim);
-    CHECK(owner->lock_count > 0);
-    CHECK(client->life.lock_count > 0);
-    CHECK(file->lock_count > 0);
-    owner->lock_count--;
-    owner_note(core, lock.claim.owner);
-    uint32_t most = core->limits.locks_per_client_max, count = client->life.lock_count--;
-    core->clients.near_count -= quota_is_near(count, most) && !quota_is_near(count - 1, most);
-    quota_remove(core, client->quota, QUOTA_LOCK, 1);
-    client->life.current_count -= lock.incarnation == client->stored.incarnation;
-    file->lock_count--;
-    CHECK(all->file_set_counts[file->set] > 0);
-    all->file_set_counts[file->set]--;
-    (void)intern_release(&all->ohs, lock.oh);
-    file_release(core, lock.claim.file);
+    leave(core, &lock);
 }
 
 void lock_element_finish(struct core *core, uint32_t owner)

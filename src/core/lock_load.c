@@ -2,8 +2,8 @@
  * lock_load.c -- locks and their records; see lock.h.
  *
  * A record that contradicts what is already loaded is damage: the lock table never wrote two such
- * records in one batch, and a batch is stored whole. It is refused, and the caller reports it and
- * marks the store incomplete (D16).
+ * records in one batch, and a batch is stored whole. It is refused, reported, and marks the store
+ * incomplete (D16).
  *
  * An offer comes back without its waiter: in reclaim mode waiters are not stored (R-BLK-14), and
  * the offer still blocks other owners like a lock.
@@ -30,12 +30,19 @@ static bool meets_own(const struct core *core, const struct lock *fresh)
 
 static bool is_sound(const struct core *core, const struct lock *fresh)
 {
-    if (fresh->claim.file == SLOT_NONE)
-        return true; /* nothing is on that file yet */
-    if (lock_find_conflict(core, &fresh->claim) != SLOT_NONE)
-        return false;
-    return (fresh->flags & RECORD_LOCK_OFFER) || fresh->claim.owner == SLOT_NONE ||
-           !meets_own(core, fresh);
+    return lock_find_conflict(core, &fresh->claim) == SLOT_NONE &&
+           ((fresh->flags & RECORD_LOCK_OFFER) || !meets_own(core, fresh));
+}
+
+/* False: it contradicts one that is indexed. */
+static bool index_or_unload(struct core *core, uint32_t slot)
+{
+    bool is_good = is_sound(core, lock_at(core, slot));
+    if (is_good)
+        lock_element_index(core, slot);
+    else
+        lock_element_unload(core, slot);
+    return is_good;
 }
 
 bool lock_load(struct core *core, uint32_t slot, const struct record_lock *record)
@@ -43,16 +50,19 @@ bool lock_load(struct core *core, uint32_t slot, const struct record_lock *recor
     uint32_t client = record->of.client;
     if (!table_is_live(&core->clients.table, client) ||
         client_at(core, client)->stored.id != record->of.client_id || record->start > record->end ||
-        record->of.incarnation > client_at(core, client)->stored.incarnation)
+        record->of.incarnation > client_at(core, client)->stored.incarnation ||
+        !table_add_at(&core->locks.table, slot))
         return false;
+    /* core_new reserved room for the bytes of all that is stored. */
     struct lock loaded = {
         .claim = {.start = record->start,
                   .end = record->end,
-                  .owner = owner_find(core, client, record->svid),
-                  .file = file_find(core, record->fh),
+                  .owner = owner_add(core, client, record->svid),
+                  .file = file_add(core, record->fh),
                   .exclusive = record->flags & RECORD_LOCK_EXCLUSIVE},
         .len = record->len,
         .granted_ns = record->granted_ns,
+        .oh = intern_add(&core->locks.ohs, record->oh),
         .holding = SLOT_NONE,
         .waiter = SLOT_NONE,
         .callback = SLOT_NONE,
@@ -60,19 +70,128 @@ bool lock_load(struct core *core, uint32_t slot, const struct record_lock *recor
         .incarnation = record->of.incarnation,
         .flags = record->flags & ~(uint32_t)RECORD_LOCK_EXCLUSIVE,
     };
-    if (!is_sound(core, &loaded) || !table_add_at(&core->locks.table, slot))
-        return false;
-    /* core_new reserved room for the bytes of all that is stored. */
-    loaded.claim.owner = owner_add(core, client, record->svid);
-    loaded.claim.file = file_add(core, record->fh);
-    loaded.oh = intern_add(&core->locks.ohs, record->oh);
     CHECK(loaded.claim.file != SLOT_NONE);
     CHECK(loaded.oh != SLOT_NONE);
     lock_element_load(core, slot, &loaded);
     (void)intern_release(&core->locks.ohs, loaded.oh);
     file_release(core, loaded.claim.file);
+    if (core->locks.is_built)
+        return index_or_unload(core, slot);
+    tree_pile_add(&core->locks.by_start, &file_at(core, loaded.claim.file)->locks, slot);
     return true;
 }
+
+/* ---- all of them ---- */
+
+static bool comes_before(const void *context, uint32_t a, uint32_t b)
+{
+    (void)context;
+    return a < b;
+}
+
+/* One after the other, as they came: of two that contradict each other the first one stays. */
+static void build_with_care(struct core *core, tree_root *locks)
+{
+    struct tree by_slot = core->locks.by_start;
+    by_slot.before = comes_before;
+    tree_pile_sort(&by_slot, locks);
+    uint32_t slot = tree_top(*locks), next;
+    *locks = 0;
+    for (; slot != SLOT_NONE; slot = next) {
+        next = tree_pile_next(&by_slot, slot);
+        if (index_or_unload(core, slot))
+            continue;
+        core->locks.refused_count++;
+        recover_refuse(core, RECORD_LOCK, slot);
+    }
+}
+
+/* Piles a held lock up in its holding, after those that begin before it. False: it overlaps the
+ * last one, or is alike and touches it. */
+static bool join_own(struct core *core, uint32_t slot)
+{
+    const struct lock *lock = lock_at(core, slot);
+    struct holding *holding = lock_element_enter_holding(core, slot);
+    uint32_t last = tree_top(holding->locks);
+    tree_pile_add(&core->locks.own, &holding->locks, slot);
+    if (last == SLOT_NONE)
+        return true;
+    const struct lock *before = lock_at(core, last);
+    return before->claim.end < lock->claim.start &&
+           (before->claim.end + 1 < lock->claim.start || !lock_element_is_alike(before, lock));
+}
+
+/* Gives every held lock of a sorted pile its holding. False: two contradict each other, and nothing
+ * is as it should be. */
+static bool join_all(struct core *core, tree_root pile)
+{
+    struct lock_range_seen seen;
+    lock_range_see_none(&seen);
+    uint32_t slot = tree_top(pile);
+    for (; slot != SLOT_NONE; slot = tree_pile_next(&core->locks.by_start, slot)) {
+        const struct lock *lock = lock_at(core, slot);
+        if (lock_range_see(&seen, &lock->claim) ||
+            ((lock->flags & RECORD_LOCK_OFFER) == 0 && !join_own(core, slot)))
+            return false;
+    }
+    return true;
+}
+
+static void leave_all(struct core *core, tree_root pile)
+{
+    uint32_t slot = tree_top(pile);
+    for (; slot != SLOT_NONE; slot = tree_pile_next(&core->locks.by_start, slot)) {
+        uint32_t holding = lock_at(core, slot)->holding;
+        if (holding == SLOT_NONE)
+            continue;
+        ((struct holding *)table_at(&core->locks.holdings, holding))->locks = 0;
+        lock_element_leave_holding(core, slot);
+    }
+}
+
+/* A holding is built at its last lock, which is on top of its pile and met after all others. */
+static void build_own(struct core *core, tree_root pile)
+{
+    struct tree *own = &core->locks.own;
+    uint32_t slot = tree_top(pile);
+    for (; slot != SLOT_NONE; slot = tree_pile_next(&core->locks.by_start, slot)) {
+        uint32_t at = lock_at(core, slot)->holding;
+        struct holding *holding = at == SLOT_NONE ? NULL : table_at(&core->locks.holdings, at);
+        if (holding == NULL || holding->locks != slot + 1)
+            continue;
+        tree_pile_reverse(own, &holding->locks);
+        tree_pile_build(own, &holding->locks);
+    }
+}
+
+/*
+ * Records come in the order of slots, and every insertion would walk a tree that is in no cache. So
+ * the elements of a file are only piled up until all are there.
+ */
+void lock_build(struct core *core)
+{
+    struct locks *all = &core->locks;
+    const struct table *files = &core->files.handles.table;
+    if (all->is_built)
+        return;
+    all->is_built = true;
+    hash_index_expect(&all->holdings_by_key, all->table.count);
+    uint32_t at = table_next(files, SLOT_NONE);
+    for (; at != SLOT_NONE; at = table_next(files, at)) {
+        tree_root *locks = &file_at(core, at)->locks;
+        tree_pile_reverse(&all->by_start, locks); /* the newest is on top */
+        tree_pile_sort(&all->by_start, locks);
+        if (join_all(core, *locks)) {
+            build_own(core, *locks);
+            tree_pile_build(&all->by_start, locks);
+        } else {
+            leave_all(core, *locks);
+            build_with_care(core, locks);
+        }
+    }
+}
+
+/* ---- records ---- */
 
 uint32_t lock_encode(const struct core *core, uint32_t slot, uint8_t *buffer)
 {

@@ -92,6 +92,28 @@ bool lock_range_sum(void *context, uint32_t slot, uint32_t left, uint32_t right)
     return is_changed;
 }
 
+/* Does another owner than the claim's reach its first byte or go beyond it? */
+static bool reaches(const struct lock_reach *reach, const struct claim *claim)
+{
+    if (reach->owner != claim->owner)
+        return reach->owner != SLOT_NONE && reach->end >= claim->start;
+    return reach->other_owner != SLOT_NONE && reach->other_end >= claim->start;
+}
+
+void lock_range_see_none(struct lock_range_seen *ret)
+{
+    *ret = (struct lock_range_seen){nothing, nothing};
+}
+
+bool lock_range_see(struct lock_range_seen *seen, const struct claim *claim)
+{
+    bool is_met = reaches(claim->exclusive ? &seen->any : &seen->exclusives, claim);
+    extend(&seen->any, claim->end, claim->owner);
+    if (claim->exclusive)
+        extend(&seen->exclusives, claim->end, claim->owner);
+    return is_met;
+}
+
 /* Does anything below and in this slot, of another owner and in a mode that matters, reach the
  * claim's first byte or go beyond it? */
 static bool subtree_reaches(const struct core *core, uint32_t slot, const struct claim *claim)
@@ -99,10 +121,7 @@ static bool subtree_reaches(const struct core *core, uint32_t slot, const struct
     if (slot == SLOT_NONE)
         return false;
     const struct lock *lock = lock_at(core, slot);
-    const struct lock_reach *reach = claim->exclusive ? &lock->any : &lock->exclusives;
-    if (reach->owner != claim->owner)
-        return reach->owner != SLOT_NONE && reach->end >= claim->start;
-    return reach->other_owner != SLOT_NONE && reach->other_end >= claim->start;
+    return reaches(claim->exclusive ? &lock->any : &lock->exclusives, claim);
 }
 
 /* The first element of a subtree that conflicts with the claim. */

@@ -144,10 +144,21 @@ static enum record_result load_tracked(struct core *core, uint32_t slot, struct 
     return RECORD_GOOD;
 }
 
+void recover_refuse(struct core *core, enum record_kind kind, uint32_t slot)
+{
+    core->corrupt_found = true;
+    event_add(&core->events, EVENT_CORRUPT_RECORD, NULL, bytes_of_text(record_kind_name(kind)),
+              slot);
+    if (kind != RECORD_SERVER && slot < core->dirty.of[kind].max)
+        dirty_delete(&core->dirty, kind, slot);
+}
+
 enum record_result core_load(struct core *core, enum record_kind kind, uint32_t slot,
                              struct bytes value)
 {
     CHECK(!core->started);
+    if (kind > RECORD_LOCK)
+        (void)core_loaded(core); /* of locks these are all, and waiters refer to them */
     enum record_result result = RECORD_CORRUPT;
     switch (kind) {
     case RECORD_SERVER:
@@ -179,14 +190,15 @@ enum record_result core_load(struct core *core, enum record_kind kind, uint32_t 
     }
     if (result == RECORD_GOOD)
         core->records_loaded++;
-    if (result == RECORD_CORRUPT) {
-        core->corrupt_found = true;
-        event_add(&core->events, EVENT_CORRUPT_RECORD, NULL, bytes_of_text(record_kind_name(kind)),
-                  slot);
-        if (kind != RECORD_SERVER && slot < core->dirty.of[kind].max)
-            dirty_delete(&core->dirty, kind, slot);
-    }
+    if (result == RECORD_CORRUPT)
+        recover_refuse(core, kind, slot);
     return result;
+}
+
+uint32_t core_loaded(struct core *core)
+{
+    lock_build(core);
+    return core->locks.refused_count;
 }
 
 /* Without its server record a store has lost its counters: go on from beyond what they can be. */
@@ -225,7 +237,7 @@ static void unsettle_lock(struct core *core, uint32_t slot)
     const struct lock *lock = lock_at(core, slot);
     uint32_t left_out = RECORD_LOCK_UNMONITORED | RECORD_LOCK_OFFER;
     if ((lock->flags & left_out) == 0 && !lock_element_is_doomed(core, lock))
-        unsettled_add(core, &lock->claim);
+        unsettled_add_lock(core, lock);
 }
 
 static void unsettle_share(struct core *core, uint32_t slot)
@@ -434,6 +446,7 @@ void core_start(struct core *core, const struct core_boot *boot)
     CHECK(!core->started);
     core->now_ns = boot->now_ns;
     core->wall_ns = boot->wall_ns;
+    (void)core_loaded(core);
     struct record_server *server = &core->server;
     bool server_lost = !core->server_loaded && (core->records_loaded > 0 || core->corrupt_found);
     if (server_lost) {

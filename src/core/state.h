@@ -175,6 +175,9 @@ enum core_caller {
 };
 uint64_t core_call_id(enum core_caller caller, uint64_t handle);
 
+/* A stored record is damaged: reports it, removes it with the first batch, and marks the store
+ * incomplete (D16). */
+void recover_refuse(struct core *core, enum record_kind kind, uint32_t slot);
 /* Everything is held as far as the store knows; whether it still is its clients must say
  * (R-GRACE-3). */
 void recover_unsettle_all(struct core *core);

@@ -47,10 +47,9 @@ static struct holding *holding_of(const struct core *core, const struct claim *c
     return slot == SLOT_NONE ? NULL : table_at(&core->locks.holdings, slot);
 }
 
-void unsettled_add(struct core *core, const struct claim *claim)
+static void add_to(struct core *core, struct holding *holding, const struct claim *claim)
 {
     struct unsettled *all = &core->unsettled;
-    struct holding *holding = holding_of(core, claim);
     uint32_t slot = table_add(&all->table);
     CHECK(holding != NULL);
     CHECK(slot != SLOT_NONE);
@@ -59,6 +58,16 @@ void unsettled_add(struct core *core, const struct claim *claim)
     chains_add(&all->by_client, owner_at(core, holding->owner)->client, slot);
     struct client *client = client_at(core, owner_at(core, holding->owner)->client);
     missed_more(core, client, &client->recovery.unsettled_count);
+}
+
+void unsettled_add(struct core *core, const struct claim *claim)
+{
+    add_to(core, holding_of(core, claim), claim);
+}
+
+void unsettled_add_lock(struct core *core, const struct lock *lock)
+{
+    add_to(core, table_at(&core->locks.holdings, lock->holding), &lock->claim);
 }
 
 static void remove_from(struct core *core, struct holding *holding, uint32_t slot)

@@ -20,6 +20,7 @@
 #include "core/claim.h"
 
 struct core;
+struct lock;
 
 struct unsettled {
     struct table table;      /* of struct claim; the mode is not looked at */
@@ -32,6 +33,8 @@ void unsettled_done(struct core *core);
 
 /* The owner holds this, and is yet to say so. */
 void unsettled_add(struct core *core, const struct claim *claim);
+/* The same of all of a held lock. */
+void unsettled_add_lock(struct core *core, const struct lock *lock);
 
 /* Is there room for so many more? For a range of every lock at once there always is. */
 bool unsettled_has_room(const struct core *core, uint32_t count);

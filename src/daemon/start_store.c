@@ -176,6 +176,10 @@ int start_store_load(struct daemon *daemon)
                            "another --store. Nothing was changed");
     if (result != 0)
         return daemon_fail(daemon, failure.exit_code, failure.text);
+    if (core_loaded(daemon->core) > 0)
+        log_drain(&daemon->log, core_events(daemon->core), clock_now_ns(&daemon->clock),
+                  clock_wall_ns(&daemon->clock));
+    watchdog_feed(&daemon->watchdog);
     if (!core_is_of_role(daemon->core))
         return daemon_fail(daemon, DAEMON_EXIT_USAGE,
                            limits.is_monitor

@@ -90,6 +90,8 @@ static struct core *load_core(struct world *world, uint64_t seed)
                 world_fail(world, "O1", "the %s in slot %u does not load", record_kind_name(kind),
                            slot);
         }
+    if (core_loaded(core) > 0 && !world->ledger.incomplete)
+        world_fail(world, "O1", "stored locks contradict each other");
     return core;
 }
 

@@ -190,6 +190,103 @@ TEST(test_tree__the_shape_is_the_same_whatever_the_order)
     items_free(&items);
 }
 
+/* ---- piles ---- */
+
+static uint32_t in_order(struct prng *prng, uint32_t i)
+{
+    (void)prng;
+    return i;
+}
+
+static uint32_t backwards(struct prng *prng, uint32_t i)
+{
+    (void)prng;
+    return UINT32_MAX - i;
+}
+
+static uint32_t anyhow(struct prng *prng, uint32_t i)
+{
+    (void)i;
+    return (uint32_t)prng_below(prng, 50); /* many are equal */
+}
+
+/* In runs, as two that came in order are, one after the other. */
+static uint32_t in_runs(struct prng *prng, uint32_t i)
+{
+    (void)prng;
+    return i % 7;
+}
+
+static void assert_same_trees(const struct tree *a, const struct tree *b, tree_root root)
+{
+    for (uint32_t slot = tree_first(a, root); slot != SLOT_NONE; slot = tree_next(a, slot)) {
+        assert_int_equal(tree_left(a, slot), tree_left(b, slot));
+        assert_int_equal(tree_right(a, slot), tree_right(b, slot));
+        assert_int_equal(a->links[slot].parent, b->links[slot].parent);
+    }
+}
+
+/* One by one in one forest, as a pile in another one: the same trees with the same sums. */
+static void compare_pile(uint32_t count, uint64_t seed, uint32_t (*key)(struct prng *, uint32_t))
+{
+    struct items one = items_new(count + 1), many = items_new(count + 1);
+    struct tree added, built;
+    tree_root added_root = 0, built_root = 0;
+    struct prng prng = {seed};
+    assert_int_equal(tree_init(&added, count + 1, seed, is_before, sum_up, &one), 0);
+    assert_int_equal(tree_init(&built, count + 1, seed, is_before, sum_up, &many), 0);
+    for (uint32_t slot = 0; slot < count; slot++) {
+        one.keys[slot] = many.keys[slot] = key(&prng, slot);
+        one.weights[slot] = many.weights[slot] = (uint32_t)prng_below(&prng, 1000);
+        many.counts[slot] = many.sums[slot] = 77; /* of a set it was in before */
+        tree_add(&added, &added_root, slot);
+        tree_pile_add(&built, &built_root, slot);
+    }
+    tree_pile_reverse(&built, &built_root);
+    tree_pile_sort(&built, &built_root);
+    tree_pile_build(&built, &built_root);
+    assert_int_equal(built_root, added_root);
+    assert_int_equal(tree_check(&built, built_root), count);
+    assert_same_trees(&added, &built, added_root);
+    assert_memory_equal(one.counts, many.counts, count * sizeof *one.counts);
+    assert_memory_equal(one.sums, many.sums, count * sizeof *one.sums);
+    tree_done(&added);
+    tree_done(&built);
+    items_free(&one);
+    items_free(&many);
+}
+
+TEST(test_tree__a_pile_becomes_the_tree_that_one_by_one_makes)
+{
+    static const uint32_t counts[] = {0, 1, 2, 3, 4, 5, 16, 33, 1000};
+    for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        for (uint64_t seed = 1; seed <= 20; seed++) {
+            compare_pile(counts[i], seed, in_order);
+            compare_pile(counts[i], seed, backwards);
+            compare_pile(counts[i], seed, anyhow);
+            compare_pile(counts[i], seed, in_runs);
+        }
+}
+
+TEST(test_tree__a_pile_in_order_costs_a_comparison_each)
+{
+    enum { COUNT = 1000 };
+    struct items items = items_new(COUNT);
+    struct tree tree;
+    tree_root root = 0;
+    assert_int_equal(tree_init(&tree, COUNT, 5, is_before, NULL, &items), 0);
+    for (uint32_t slot = 0; slot < COUNT; slot++) {
+        items.keys[slot] = slot;
+        tree_pile_add(&tree, &root, slot);
+    }
+    tree_pile_reverse(&tree, &root);
+    tree_pile_sort(&tree, &root);
+    tree_pile_build(&tree, &root);
+    assert_int_equal(items.compared, COUNT - 1);
+    tree_done(&tree);
+    items_free(&items);
+}
+
 /* ---- depth ---- */
 
 enum { MANY = 100000 };

@@ -101,6 +101,14 @@ void grant_lost(struct core *core, uint32_t waiter)
     lock_world_log.lost[lock_world_log.lost_count++] = waiter;
 }
 
+void recover_refuse(struct core *core, enum record_kind kind, uint32_t slot)
+{
+    (void)core;
+    CHECK(kind == RECORD_LOCK);
+    CHECK(lock_world_log.refused_count < LOCK_WORLD_LOST_MAX);
+    lock_world_log.refused[lock_world_log.refused_count++] = slot;
+}
+
 bool core_is_full(const struct core *core)
 {
     (void)core;

@@ -1,7 +1,7 @@
 /*
  * lock_world.h -- the lock table alone: clients that do nothing, and waiters that only listen.
  *
- * The functions of client.c, waiter.c and grant.c that the lock table calls are defined here, so
+ * The functions of client.c, waiter.c, grant.c and recover.c that the lock table calls are defined here, so
  * that a test sees each call. There is no core_step; a test calls the lock table directly and says
  * which client, process and file it means by small numbers.
  */
@@ -17,10 +17,11 @@ enum {
 
 /* What the lock table said since lock_world_forget. */
 struct lock_world_log {
-    uint32_t changed_count, holds_count, settled_count, lost_count;
+    uint32_t changed_count, holds_count, settled_count, lost_count, refused_count;
     uint32_t changed[1024]; /* slots, in order; more are only counted */
     uint32_t holds[64];     /* owners */
     uint32_t lost[LOCK_WORLD_LOST_MAX];
+    uint32_t refused[LOCK_WORLD_LOST_MAX]; /* slots of damaged records */
 };
 extern struct lock_world_log lock_world_log;
 void lock_world_forget(void);

@@ -3,6 +3,7 @@
  * what is written for it, limits and the reserve of UNLOCK, offers, clients that start anew, and
  * records that come back. test_lock_model.c holds all of it against a model.
  */
+#include "base/prng.h"
 #include "lock_world.h"
 #include "unit/test.h"
 
@@ -564,6 +565,7 @@ static struct record_lock record_of(uint64_t start, uint64_t end, uint32_t flags
 
 static bool load(uint32_t slot, struct record_lock record)
 {
+    lock_build(core); /* those of before: this one is judged at once */
     bool is_loaded = lock_load(core, slot, &record);
     lock_world_check(core);
     if (!is_loaded)
@@ -618,6 +620,93 @@ TEST(test_lock__records_that_cannot_be)
     assert_int_equal(core->locks.table.count, 1);
     assert_int_equal(core->owners.table.count, 1);
     assert_true(load(6, record_of(20, 29, 0)));
+}
+
+/* Some of these contradict others, some cannot be at all. */
+static struct record_lock any_record(struct prng *prng, uint64_t bytes)
+{
+    static const uint32_t flags[] = {0, RECORD_LOCK_EXCLUSIVE, RECORD_LOCK_EXCLUSIVE,
+                                     RECORD_LOCK_OFFER, RECORD_LOCK_OFFER | RECORD_LOCK_EXCLUSIVE};
+    uint64_t start = prng_below(prng, bytes);
+    struct record_lock record =
+        record_of(start, start + prng_below(prng, 4), flags[prng_below(prng, 5)]);
+    record.of.client = (uint32_t)prng_below(prng, 2);
+    record.of.client_id = prng_chance(prng, 2) ? 7 : 1000 + record.of.client;
+    record.of.state = (uint32_t)prng_below(prng, 2);
+    record.svid = (uint32_t)prng_below(prng, 2);
+    record.fh = lock_world_handle((uint32_t)prng_below(prng, 3));
+    return record;
+}
+
+static void assert_same_links(const struct tree *a, const struct tree *b, uint32_t slot)
+{
+    assert_memory_equal(&a->links[slot], &b->links[slot], sizeof a->links[slot]);
+}
+
+static void assert_same_tables(const struct core *one, const struct core *all, uint32_t slots)
+{
+    uint8_t first[RECORD_VALUE_MAX], second[RECORD_VALUE_MAX];
+    assert_int_equal(one->locks.table.count, all->locks.table.count);
+    assert_int_equal(one->locks.offer_count, all->locks.offer_count);
+    assert_int_equal(one->locks.holdings.count, all->locks.holdings.count);
+    assert_int_equal(one->owners.table.count, all->owners.table.count);
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        if (!table_is_live(&one->locks.table, slot)) {
+            assert_false(table_is_live(&all->locks.table, slot));
+            continue;
+        }
+        uint32_t len = lock_encode(one, slot, first);
+        assert_int_equal(lock_encode(all, slot, second), len);
+        assert_memory_equal(first, second, len);
+        assert_same_links(&one->locks.by_start, &all->locks.by_start, slot);
+        if (lock_at(one, slot)->holding != SLOT_NONE)
+            assert_same_links(&one->locks.own, &all->locks.own, slot);
+    }
+}
+
+/* Returns how many contradicted others. */
+static uint32_t compare_loads(struct prng *prng, uint32_t slots, uint64_t bytes)
+{
+    struct core *one = lock_world_new(2, slots, &lock_world_limits);
+    struct core *all = lock_world_new(2, slots, &lock_world_limits);
+    uint32_t refused[LOCK_WORLD_LOST_MAX], refused_count = 0;
+    lock_build(one);
+    for (uint32_t slot = 0; slot < slots; slot++) {
+        struct record_lock record = any_record(prng, bytes);
+        if (prng_chance(prng, 10))
+            continue;
+        bool is_good = lock_load(one, slot, &record);
+        if (lock_load(all, slot, &record) != is_good)
+            refused[refused_count++] = slot;
+    }
+    lock_world_forget();
+    lock_build(all);
+    lock_world_check(one);
+    lock_world_check(all);
+    assert_same_tables(one, all, slots);
+    assert_int_equal(lock_world_log.refused_count, refused_count);
+    for (uint32_t i = 0; i < refused_count; i++) { /* they are reported file by file */
+        bool is_there = false;
+        for (uint32_t j = 0; j < refused_count; j++)
+            is_there = is_there || lock_world_log.refused[j] == refused[i];
+        assert_true(is_there);
+    }
+    lock_world_free(one);
+    lock_world_free(all);
+    return refused_count;
+}
+
+TEST(test_lock__records_loaded_at_once_are_as_one_by_one)
+{
+    struct prng prng = {1318};
+    uint32_t with = 0, without = 0;
+    for (uint32_t i = 0; i < 600; i++) {
+        uint32_t slots = 1 + (uint32_t)prng_below(&prng, 60);
+        uint64_t bytes = i % 3 == 0 ? 40 : i % 3 == 1 ? 400 : 100000;
+        *(compare_loads(&prng, slots, bytes) > 0 ? &with : &without) += 1;
+    }
+    assert_in_range(with, 100, 500); /* both ways are gone */
+    assert_in_range(without, 100, 500);
 }
 
 TEST_MAIN(set_up, tear_down, NULL, NULL)

@@ -417,7 +417,9 @@ static void assert_loadable(void)
                          RECORD_GOOD);
         assert_true(lock_load(loaded, slot, &record));
     }
+    lock_build(loaded);
     lock_world_check(loaded);
+    assert_int_equal(lock_world_log.refused_count, 0);
     assert_true(dirty_is_empty(&loaded->dirty));
     for (uint32_t file = 0; file < trial.model.file_count; file++) {
         const char *difference = lock_model_difference(&trial.model, loaded, file);

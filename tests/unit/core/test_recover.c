@@ -250,6 +250,60 @@ TEST(test_recover__counters_pass_what_is_loaded)
     core_free(core);
 }
 
+static enum record_result load_lock(struct core *core, uint32_t slot, uint32_t svid)
+{
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_lock lock = {.of = {.client_id = 4, .client = 0, .incarnation = 1},
+                               .start = 10,
+                               .end = 19,
+                               .len = 10,
+                               .svid = svid,
+                               .flags = RECORD_LOCK_EXCLUSIVE,
+                               .fh = bytes_of_text("file"),
+                               .oh = bytes_of_text("oh")};
+    uint32_t len = record_put_lock(value, slot, &lock);
+    return core_load(core, RECORD_LOCK, slot, (struct bytes){value, len});
+}
+
+/* Each is sound by itself: that there are both is damage, and the second one goes. */
+TEST(test_recover__locks_that_contradict_each_other)
+{
+    struct core_limits limits = fixture_limits;
+    limits.slots_used[RECORD_CLIENT] = 1;
+    limits.slots_used[RECORD_LOCK] = 3;
+    struct core *core = core_new(&limits, 7);
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_client client = {.id = 4,
+                                   .server_epoch = 3,
+                                   .address = fixture_address("10.0.0.2"),
+                                   .local = fixture_address("10.0.0.1"),
+                                   .transport = TRANSPORT_UDP,
+                                   .versions = 1 << 4,
+                                   .incarnation = 1,
+                                   .flags = RECORD_CLIENT_MONITORED,
+                                   .caller_name = bytes_of_text("web1")};
+    struct event event;
+    load_server(core, 5, 3, 9);
+    uint32_t len = record_put_client(value, 0, &client);
+    assert_int_equal(core_load(core, RECORD_CLIENT, 0, (struct bytes){value, len}), RECORD_GOOD);
+    assert_int_equal(load_lock(core, 0, 1), RECORD_GOOD);
+    assert_int_equal(load_lock(core, 2, 2), RECORD_GOOD);
+    assert_int_equal(core_loaded(core), 1);
+    assert_int_equal(core_loaded(core), 1);
+    assert_int_equal(load_lock(core, 1, 3), RECORD_CORRUPT); /* and one that comes late, at once */
+    for (uint32_t slot = 2; slot >= 1; slot--) {
+        assert_true(event_take(core_events(core), &event));
+        assert_int_equal(event.kind, EVENT_CORRUPT_RECORD);
+        assert_int_equal(event.value, slot);
+    }
+    core_start(core, &boot);
+    core_check(core);
+    assert_true(fixture_status(core).incomplete);
+    assert_int_equal(fixture_status(core).locks, 1);
+    assert_true(fixture_store(core) >= 3); /* the server record, and both are removed */
+    core_free(core);
+}
+
 TEST(test_recover__power_was_lost)
 {
     struct core_boot after_loss = boot;
