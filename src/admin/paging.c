@@ -16,8 +16,8 @@
 
 enum {
     LIMIT_DEFAULT = 100,
-    UNITS_PER_PIECE = 4000, /* a slot is one, comparing it is more (list_match.h) */
-    PIECE_BYTES = 8 * 1024, /* written at once */
+    UNITS_PER_PIECE = 4000,  /* a slot is one, comparing it is more (list_match.h) */
+    PIECE_BYTES = 32 * 1024, /* written at once, a hundred rows or so */
 };
 
 #define PAGE_NS (UINT64_C(2) * SECOND_NS)

@@ -141,13 +141,22 @@ bool unsettled_settle(struct core *core, const struct claim *claim)
     return true;
 }
 
-bool unsettled_meets(const struct core *core, const struct claim *claim)
+static bool meets(const struct core *core, const struct holding *holding, const struct claim *claim)
 {
-    const struct holding *holding = holding_of(core, claim);
     if (holding == NULL || holding->unsettled == 0)
         return false;
     uint32_t slot = first_reaching(core, holding, claim);
     return slot != SLOT_NONE && claim_overlaps(unsettled_at(core, slot), claim);
+}
+
+bool unsettled_meets(const struct core *core, const struct claim *claim)
+{
+    return meets(core, holding_of(core, claim), claim);
+}
+
+bool unsettled_meets_lock(const struct core *core, const struct lock *lock)
+{
+    return meets(core, table_at(&core->locks.holdings, lock->holding), &lock->claim);
 }
 
 uint32_t unsettled_of_client(const struct core *core, uint32_t client)

@@ -48,6 +48,8 @@ __attribute__((warn_unused_result)) bool unsettled_settle(struct core *core,
 
 /* Is anything of this unsettled? */
 bool unsettled_meets(const struct core *core, const struct claim *claim);
+/* The same of a held lock, without looking for its holding. */
+bool unsettled_meets_lock(const struct core *core, const struct lock *lock);
 
 /* One of the client's ranges, or SLOT_NONE. */
 uint32_t unsettled_of_client(const struct core *core, uint32_t client);

@@ -43,7 +43,7 @@ static enum view_lock_state state_of(const struct core *core, const struct lock 
         return VIEW_OVER;
     if (lock->flags & RECORD_LOCK_OFFER)
         return VIEW_OFFERED;
-    return unsettled_meets(core, &lock->claim) ? VIEW_UNSETTLED : VIEW_HELD;
+    return unsettled_meets_lock(core, lock) ? VIEW_UNSETTLED : VIEW_HELD;
 }
 
 static uint32_t chain_count(const struct chains *chains, uint32_t chain)
