@@ -221,8 +221,8 @@ struct core *core_new(const struct core_limits *limits, uint64_t seed);
 void core_free(struct core *core);
 
 /* One stored record. RECORD_CORRUPT is reported as an event, marks the store incomplete (D16) and
- * is not fatal; RECORD_NEWER is for the caller to refuse (exit 78). The server's record comes first,
- * then kind by kind in ascending order of slots. */
+ * is not fatal; RECORD_NEWER is for the caller to refuse (exit 78). The server's record comes
+ * first, then kind by kind in ascending order of slots. */
 enum record_result core_load(struct core *core, enum record_kind kind, uint32_t slot,
                              struct bytes value);
 

@@ -1,9 +1,9 @@
 /*
  * lock_world.h -- the lock table alone: clients that do nothing, and waiters that only listen.
  *
- * The functions of client.c, waiter.c, grant.c and recover.c that the lock table calls are defined here, so
- * that a test sees each call. There is no core_step; a test calls the lock table directly and says
- * which client, process and file it means by small numbers.
+ * The functions of client.c, waiter.c, grant.c and recover.c that the lock table calls are defined
+ * here, so that a test sees each call. There is no core_step; a test calls the lock table directly
+ * and says which client, process and file it means by small numbers.
  */
 #ifndef UNIT_CORE_LOCK_WORLD_H
 #define UNIT_CORE_LOCK_WORLD_H
