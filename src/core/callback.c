@@ -59,6 +59,11 @@ uint32_t callback_count(const struct core *core)
     return core->callbacks.calling_count + core->callbacks.lingering_count;
 }
 
+bool callback_is_any_lingering(const struct core *core)
+{
+    return core->callbacks.lingering_count > 0;
+}
+
 bool callback_has_room(const struct core *core)
 {
     return core->callbacks.table.count < core->callbacks.table.max;

@@ -73,6 +73,8 @@ void callback_done(struct core *core);
 
 /* How many are in flight, or linger and keep something. */
 uint32_t callback_count(const struct core *core);
+/* Is there any that lingers and keeps something? Mostly not. */
+bool callback_is_any_lingering(const struct core *core);
 /* One more may begin. */
 bool callback_has_room(const struct core *core);
 /* A callback of this waiter begins; only while callback_has_room. Its id for core_call. */

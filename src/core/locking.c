@@ -433,8 +433,10 @@ static enum lock_status cancel(struct core *core, const struct peer *from,
 static void wait_for_callbacks(struct core *core, const struct peer *from,
                                const struct lock_request *r, struct response *ret)
 {
+    if (ret->status != LOCK_GRANTED || r->is_too_big || !callback_is_any_lingering(core))
+        return;
     struct subject s = find_subject(core, from, r);
-    if (ret->status == LOCK_GRANTED && is_known(&s) && !r->is_too_big)
+    if (is_known(&s))
         ret->when = callback_defer(core, &s.claim, &ret->ticket);
 }
 
