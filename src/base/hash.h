@@ -1,10 +1,11 @@
 /*
- * hash.h -- a keyed hash for tables whose keys come from the network.
+ * hash.h -- keyed hashes for tables whose keys come from the network: an attacker who does not know
+ * the seed cannot aim names at one chain.
  *
- * SipHash-1-3: an attacker who does not know the seed cannot aim names at one chain. It is strong
- * enough for a hash to stand for what was hashed, as in a mark that says whose call it is. Where a
- * number is the key of a table, and what is found is compared, hash_number is enough: two
- * multiplications with secret factors.
+ * hash_bytes and hash_mix are SipHash-1-3, strong enough for a hash to stand for what was hashed
+ * also where somebody wants two things to be one. hash_key and hash_number, a multiplication with a
+ * secret factor for each sixteen bytes, are for tables that compare what they find, and for marks
+ * that can deceive nobody but who made them: every call is hashed several times.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
@@ -23,7 +24,10 @@ static inline uint64_t hash_fold(uint64_t a, uint64_t b)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* For a table: the place of a number. Nothing that is compared instead of the number. */
+/* For a table: the place of these bytes. */
+uint64_t hash_key(uint64_t seed, struct bytes data);
+
+/* The same of a number. */
 static inline uint64_t hash_number(uint64_t seed, uint64_t value)
 {
     uint64_t factor = (seed * UINT64_C(0x9e3779b97f4a7c15)) | 1;

@@ -69,7 +69,7 @@ uint32_t intern_find(const struct intern *intern, struct bytes string)
 {
     if (is_last(intern, string))
         return *intern->last;
-    return find(intern, string, hash_bytes(intern->seed, string));
+    return find(intern, string, hash_key(intern->seed, string));
 }
 
 uint32_t intern_add(struct intern *intern, struct bytes string)
@@ -78,7 +78,7 @@ uint32_t intern_add(struct intern *intern, struct bytes string)
         entry_at(intern, *intern->last)->references++;
         return *intern->last;
     }
-    uint64_t hash = hash_bytes(intern->seed, string);
+    uint64_t hash = hash_key(intern->seed, string);
     uint32_t slot = find(intern, string, hash);
     if (slot != SLOT_NONE) {
         entry_at(intern, slot)->references++;

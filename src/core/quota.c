@@ -42,7 +42,7 @@ void quota_done(struct core *core)
 
 static uint64_t hash_of(const struct core *core, const struct address *address)
 {
-    return hash_bytes(core->seed, (struct bytes){(const uint8_t *)address, sizeof *address});
+    return hash_key(core->seed, (struct bytes){(const uint8_t *)address, sizeof *address});
 }
 
 static uint32_t find(const struct core *core, const struct address *address, uint64_t hash)

@@ -61,11 +61,11 @@ struct key {
 
 static uint64_t key_hash(const struct core *core, const struct key *key)
 {
-    uint64_t hash = hash_bytes(core->seed, address_bytes(key->address));
-    hash = hash_mix(hash, hash_bytes(core->seed, key->mon_name));
-    hash = hash_mix(hash, hash_bytes(core->seed, key->my_name));
-    hash = hash_mix(hash, (uint64_t)key->prog << 32 | key->vers);
-    return hash_mix(hash, key->proc);
+    uint64_t hash = hash_key(core->seed, address_bytes(key->address));
+    hash = hash_number(hash, hash_key(core->seed, key->mon_name));
+    hash = hash_number(hash, hash_key(core->seed, key->my_name));
+    hash = hash_number(hash, (uint64_t)key->prog << 32 | key->vers);
+    return hash_number(hash, key->proc);
 }
 
 static bool has_key(const struct core *core, const struct registrant *r, const struct key *key)

@@ -100,7 +100,7 @@ static struct drc_key key_of(const struct away *away, const struct incoming *in)
         .vers = call->vers,
         .proc = call->proc,
         .args_len = call->args.len,
-        .args_hash = hash_mix(drc_args_hash(away->cache, call->args),
+        .args_hash = hash_mix(hash_bytes(away->seed, call->args),
                               credential_hash(away->seed, &call->credential)),
     };
 }
@@ -115,7 +115,6 @@ static bool find_repeat(struct away *away, const struct incoming *in, const stru
         seen = DRC_DONE; /* the connection numbers its calls on: this is no new one */
     switch (seen) {
     case DRC_NEW:
-    case DRC_FULL:
         return false;
     case DRC_OLD:
         drc_discard(away->cache, found.entry);
@@ -180,11 +179,9 @@ static uint64_t begin(struct rpc_server *server, const struct incoming *in,
         call->meter_row = meter_find(server->meter, in->call->prog, in->call->proc);
     if (key == NULL)
         return token;
-    struct drc_found begun = {.entry = DRC_NONE};
-    (void)drc_begin(away->cache, key, in->from->peer.port, in->now_ns, &begun);
-    call->cache_entry = begun.entry;
-    if (begun.entry != DRC_NONE)
-        drc_wait(away->cache, begun.entry, token, false);
+    call->cache_entry = drc_begin(away->cache, key, in->from->peer.port);
+    if (call->cache_entry != DRC_NONE)
+        drc_wait(away->cache, call->cache_entry, token, false);
     return token;
 }
 

@@ -12,7 +12,7 @@
  *  (3) An address has at least one entry, and the entries of all addresses are all entries.
  *  (4) Of the entries of one owner at most one is not old, and that one is in by_owner.
  *
- * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_begin. An order
+ * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find. An order
  * of an operator looks at all of them (drc_supersede_client).
  */
 #include "rpc/drc.h"
@@ -103,7 +103,7 @@ void drc_free(struct drc *drc)
 
 uint64_t drc_args_hash(const struct drc *drc, struct bytes args)
 {
-    return hash_bytes(drc->seed, args);
+    return hash_key(drc->seed, args);
 }
 
 static uint64_t address_hash(struct drc *drc, const struct address *address)
@@ -300,19 +300,12 @@ enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint16_t p
     return slot == SLOT_NONE ? DRC_NEW : repeated(drc, slot, port, ret);
 }
 
-enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port,
-                           uint64_t now_ns, struct drc_found *ret)
+uint64_t drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port)
 {
-    enum drc_verdict seen = drc_find(drc, key, port, now_ns, ret);
-    if (seen != DRC_NEW)
-        return seen;
-    uint64_t hash = key_hash(drc, key);
     uint64_t before = make_old(drc, &key->address, key->owner);
     if (drc->entries.count == drc->entries.max) {
-        if (list_is_empty(&drc->done)) {
-            ret->entry = DRC_NONE;
-            return DRC_FULL;
-        }
+        if (list_is_empty(&drc->done))
+            return DRC_NONE;
         MARK("drc_oldest_makes_room");
         drop(drc, oldest_of_all(drc));
     }
@@ -330,11 +323,10 @@ enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t 
     struct caller *caller = table_at(&drc->callers, entry->caller);
     caller->entry_count++;
     entry->life = caller->life;
-    hash_index_add(&drc->by_key, hash, slot);
+    hash_index_add(&drc->by_key, key_hash(drc, key), slot);
     if (key->owner != 0)
         hash_index_add(&drc->by_owner, owner_hash(drc, &key->address, key->owner), slot);
-    ret->entry = table_handle(&drc->entries, slot);
-    return DRC_NEW;
+    return table_handle(&drc->entries, slot);
 }
 
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing)

@@ -45,11 +45,10 @@ struct drc_key {
 };
 
 enum drc_verdict {
-    DRC_NEW,         /* not seen before; drc_begin: ret->entry is its entry, in progress */
+    DRC_NEW,         /* not seen before */
     DRC_IN_PROGRESS, /* ret->entry and ret->waiting are those of the first copy */
     DRC_DONE,        /* ret->reply is the cached reply, valid until the next call */
     DRC_OLD,         /* the same, but it may not be true any more */
-    DRC_FULL, /* every entry is in progress: ret->entry is DRC_NONE, go on without the cache */
 };
 
 struct drc_found {
@@ -66,12 +65,12 @@ void drc_free(struct drc *drc);
 uint64_t drc_args_hash(const struct drc *drc, struct bytes args);
 
 /* Looks only: for a call that is not taken yet, because a repeat needs nothing and a new one may
- * have to wait. Never DRC_FULL. */
+ * have to wait. */
 enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint16_t port,
                           uint64_t now_ns, struct drc_found *ret);
-/* The same, and a new call begins: earlier ones of its owner are old from here on. */
-enum drc_verdict drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port,
-                           uint64_t now_ns, struct drc_found *ret);
+/* A call begins that drc_find has just found to be new: its entry, in progress. Earlier ones of its
+ * owner are old from here on. DRC_NONE: every entry is in progress, go on without the cache. */
+uint64_t drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port);
 /* Another owner's call begins that makes this owner's calls old, too. */
 void drc_supersede(struct drc *drc, const struct address *address, uint32_t owner);
 /* What this client was answered, or will be, may not be true any more: all its calls are old. Its

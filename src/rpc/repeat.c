@@ -24,7 +24,7 @@ static uint64_t name_hash(const struct rpc_server *server, struct bytes name)
 /* A client as a whole, whose FREE_ALL its processes make old: no process has this number. */
 static uint32_t whole_of(uint64_t name)
 {
-    return (uint32_t)hash_mix(name, UINT64_C(1) << 32) | 1;
+    return (uint32_t)hash_number(name, UINT64_C(1) << 32) | 1;
 }
 
 static uint32_t whole_client(const struct rpc_server *server, struct bytes name)
@@ -46,13 +46,13 @@ static void set_owner(const struct rpc_server *server, const struct request *req
     case REQUEST_NLM_CANCEL:
     case REQUEST_NLM_UNLOCK:
         name = name_hash(server, r->caller_name);
-        key->owner = (uint32_t)hash_mix(name, r->svid) | 1;
+        key->owner = (uint32_t)hash_number(name, r->svid) | 1;
         key->client = whole_of(name);
         return;
     case REQUEST_NLM_SHARE:
     case REQUEST_NLM_UNSHARE:
         name = name_hash(server, r->caller_name);
-        key->owner = (uint32_t)hash_mix(name, drc_args_hash(server->cache, r->oh)) | 1;
+        key->owner = (uint32_t)hash_number(name, drc_args_hash(server->cache, r->oh)) | 1;
         key->client = whole_of(name);
         return;
     case REQUEST_NLM_FREE_ALL:
@@ -192,7 +192,6 @@ bool repeat_find(struct rpc_server *server, const struct incoming *in, struct dr
         seen = DRC_DONE;
     switch (seen) {
     case DRC_NEW:
-    case DRC_FULL:
         return false;
     case DRC_IN_PROGRESS:
         find_pending(server, found.waiting)->to = *from;
@@ -215,11 +214,10 @@ uint64_t repeat_begin(struct rpc_server *server, const struct incoming *in,
                       const struct drc_key *key)
 {
     const struct request *request = &in->request;
-    struct drc_found begun = {.entry = DRC_NONE};
-    (void)drc_begin(server->cache, key, in->from->peer.port, in->now_ns, &begun);
+    uint64_t entry = drc_begin(server->cache, key, in->from->peer.port);
     if (request->kind == REQUEST_NLM_LOCK || request->kind == REQUEST_NLM_SHARE)
         drc_supersede(server->cache, &in->from->peer.address, (uint32_t)key->client);
-    return begun.entry;
+    return entry;
 }
 
 void repeat_forget_client(struct rpc_server *server, const struct address *host, struct bytes name)

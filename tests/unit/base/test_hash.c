@@ -123,4 +123,45 @@ TEST(test_hash__numbers_spread)
     }
 }
 
+/* What differs, in one bit or in how much there is of it, has another hash; so has another seed.
+ * Tables use the low bits: they spread. */
+TEST(test_hash__keys_depend_on_every_bit)
+{
+    uint8_t data[70] = {0};
+    for (uint32_t len = 0; len < sizeof data; len++) {
+        struct bytes key = {data, len};
+        uint64_t hash = hash_key(9, key);
+        uint32_t buckets[4] = {0};
+        assert_true(hash != hash_key(8, key));
+        assert_true(hash != hash_key(9, (struct bytes){data, len + 1}));
+        for (uint32_t bit = 0; bit < 8 * len; bit++) {
+            data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+            uint64_t other = hash_key(9, key);
+            assert_true(other != hash);
+            buckets[other & 3]++;
+            data[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        }
+        for (uint32_t i = 0; i < 4 && len >= 50; i++)
+            assert_in_range(buckets[i], len, 3 * len);
+    }
+    assert_true(hash_key(1, (struct bytes){0}) == hash_key(1, bytes_of_text("")));
+}
+
+/* Handles of one file system differ in a few bytes. */
+TEST(test_hash__similar_keys_spread)
+{
+    const uint64_t seeds[] = {0, 1, UINT64_C(0x8000000000000000), UINT64_MAX};
+    for (size_t s = 0; s < sizeof seeds / sizeof seeds[0]; s++)
+        for (uint32_t at = 0; at <= 28; at += 4) {
+            uint8_t handle[32] = {1, 0, 7};
+            uint32_t buckets[16] = {0};
+            for (uint32_t i = 0; i < 16000; i++) {
+                store_be32(handle + at, i);
+                buckets[hash_key(seeds[s], (struct bytes){handle, sizeof handle}) & 15]++;
+            }
+            for (uint32_t i = 0; i < 16; i++)
+                assert_in_range(buckets[i], 800, 1200);
+        }
+}
+
 TEST_MAIN(NULL, NULL, NULL, NULL)
