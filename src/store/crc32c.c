@@ -1,5 +1,6 @@
 /*
- * crc32c.c -- CRC-32C in plain C, eight bytes at a step.
+ * crc32c.c -- CRC-32C, eight bytes at a step: by the processor's instruction where it has one, else
+ * in plain C.
  *
  * Eight tables: tables[k][b] is the CRC of byte b followed by k zero bytes. Because a CRC is
  * linear, eight input bytes are eight independent look-ups joined by XOR, and each table is spanned
@@ -55,7 +56,7 @@ static uint32_t load_le32(const uint8_t *at)
     return (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
 }
 
-uint32_t crc32c(uint32_t crc, struct bytes data)
+uint32_t crc32c_by_tables(uint32_t crc, struct bytes data)
 {
     const uint8_t *at = data.at;
     uint32_t left = data.len;
@@ -71,4 +72,28 @@ uint32_t crc32c(uint32_t crc, struct bytes data)
     for (; left > 0; left--, at++)
         crc = crc >> 8 ^ tables[0][(crc ^ *at) & 0xff];
     return ~crc;
+}
+
+#ifdef __x86_64__
+__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, struct bytes data)
+{
+    const uint8_t *at = data.at;
+    uint32_t left = data.len;
+    uint64_t wide = (uint32_t)~crc;
+    for (; left >= 8; left -= 8, at += 8)
+        wide = __builtin_ia32_crc32di(wide, (uint64_t)load_le32(at + 4) << 32 | load_le32(at));
+    crc = (uint32_t)wide;
+    for (; left > 0; left--, at++)
+        crc = __builtin_ia32_crc32qi(crc, *at);
+    return ~crc;
+}
+#endif
+
+uint32_t crc32c(uint32_t crc, struct bytes data)
+{
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("sse4.2"))
+        return by_instruction(crc, data);
+#endif
+    return crc32c_by_tables(crc, data);
 }

@@ -11,5 +11,7 @@
 
 /* Continues from `crc`, which is 0 at the start: pieces give the same result as the whole. */
 uint32_t crc32c(uint32_t crc, struct bytes data);
+/* The same on a processor that has no instruction for it. */
+uint32_t crc32c_by_tables(uint32_t crc, struct bytes data);
 
 #endif
