@@ -7,17 +7,19 @@
 #ifndef CORE_DIRTY_H
 #define CORE_DIRTY_H
 
+#include "base/table.h"
 #include "store/record.h"
 
 struct dirty_slots {
-    uint32_t *slots; /* in the order in which they were marked */
-    uint8_t *is_marked;
-    uint32_t count, max;
+    uint64_t *words;       /* a bit for each slot */
+    uint64_t *summary;     /* a bit for each word, set unless that is 0 */
+    uint32_t count, max;   /* slots that are marked; that there are */
     uint32_t change_count; /* how often one was marked: a slot used again counts each time */
 };
 
 struct dirty {
     struct dirty_slots of[RECORD_KIND_END];
+    uint32_t count;     /* marked slots, of all kinds */
     uint32_t put_count; /* marks by dirty_put: bounds the bytes of the open batch */
 };
 
@@ -28,6 +30,9 @@ void dirty_done(struct dirty *dirty);
 
 void dirty_put(struct dirty *dirty, enum record_kind kind, uint32_t slot);
 void dirty_delete(struct dirty *dirty, enum record_kind kind, uint32_t slot);
+
+/* Marked slots of a kind in ascending order: start with SLOT_NONE; SLOT_NONE again at the end. */
+uint32_t dirty_next(const struct dirty_slots *of, uint32_t slot);
 
 bool dirty_is_empty(const struct dirty *dirty);
 /* Forget every mark: the batch was taken. */

@@ -64,33 +64,6 @@ static const struct kind_row kinds[] = {
 
 enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
 
-/* Moves the slot at `i` down until no child of it in the heap is larger. */
-static void sift_down(uint32_t *slots, uint32_t count, uint32_t i)
-{
-    uint32_t slot = slots[i];
-    for (uint32_t child; (child = 2 * i + 1) < count; i = child) {
-        if (child + 1 < count && slots[child + 1] > slots[child])
-            child++;
-        if (slots[child] <= slot)
-            break;
-        slots[i] = slots[child];
-    }
-    slots[i] = slot;
-}
-
-/* Heap sort: in place, and as quick when a hundred thousand slots come in descending order. */
-static void sort_slots(uint32_t *slots, uint32_t count)
-{
-    for (uint32_t i = count / 2; i > 0; i--)
-        sift_down(slots, count, i - 1);
-    for (uint32_t end = count; end > 1; end--) {
-        uint32_t largest = slots[0];
-        slots[0] = slots[end - 1];
-        slots[end - 1] = largest;
-        sift_down(slots, end - 1, 0);
-    }
-}
-
 static bool is_stored(const struct core *core, const struct kind_row *row, uint32_t slot)
 {
     return row->is_stored != NULL ? row->is_stored(core, slot)
@@ -101,9 +74,9 @@ static void write_kind(struct core *core, struct batch_writer *writer, const str
 {
     const struct dirty_slots *dirty = &core->dirty.of[row->kind];
     uint8_t value[RECORD_VALUE_MAX];
-    sort_slots(dirty->slots, dirty->count);
-    for (uint32_t i = 0; i < dirty->count; i++) {
-        uint32_t slot = dirty->slots[i];
+    uint32_t slot = SLOT_NONE;
+    for (uint32_t left = dirty->count; left > 0; left--) {
+        slot = dirty_next(dirty, slot);
         if (is_stored(core, row, slot)) {
             uint32_t len = row->encode(core, slot, value);
             store_batch_put(writer, row->kind, slot, (struct bytes){value, len});

@@ -376,11 +376,12 @@ static void write_batch(void)
 {
     struct core *core = trial.core;
     const struct dirty_slots *dirty = &core->dirty.of[RECORD_LOCK];
-    for (uint32_t i = 0; i < dirty->count; i++) {
-        struct stored *stored = &trial.store[dirty->slots[i]];
+    uint32_t slot = dirty_next(dirty, SLOT_NONE);
+    for (; slot != SLOT_NONE; slot = dirty_next(dirty, slot)) {
+        struct stored *stored = &trial.store[slot];
         stored->len = 0;
-        if (table_is_live(&core->locks.table, dirty->slots[i]))
-            stored->len = lock_encode(core, dirty->slots[i], stored->value);
+        if (table_is_live(&core->locks.table, slot))
+            stored->len = lock_encode(core, slot, stored->value);
     }
     dirty_clear(&core->dirty);
 }
