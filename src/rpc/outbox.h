@@ -19,7 +19,8 @@ struct outbox_entry {
     uint64_t taken_by; /* the route that brought the call, also after a redirection */
     uint64_t after_txn;
     uint64_t cache_entry; /* of the duplicate request cache, or DRC_NONE */
-    uint64_t offset;      /* of the message in the ring, counted from the beginning of time */
+    uint64_t offset;      /* of the message, counted from the beginning of time */
+    uint64_t place;       /* the same in the ring */
     uint32_t len;
     bool is_call;  /* the result of a message */
     bool is_error; /* for the meter, like what follows */

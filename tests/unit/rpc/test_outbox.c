@@ -53,6 +53,25 @@ TEST(test_outbox__room)
     outbox_free(outbox);
 }
 
+/* A message that ends where the ring does: the next one starts at its beginning. */
+TEST(test_outbox__ends_with_the_ring)
+{
+    struct outbox *outbox = outbox_new(8, 100, 200);
+    uint8_t *first = outbox_reserve(outbox);
+    for (uint8_t turn = 0; turn < 5; turn++) {
+        for (uint8_t i = 0; i < 2; i++) {
+            assert_ptr_equal(outbox_reserve(outbox), first + 100 * i);
+            add(outbox, 1, i, 100);
+        }
+        assert_false(outbox_has_room(outbox));
+        for (uint8_t i = 0; i < 2; i++) {
+            assert_int_equal(outbox_message(outbox, outbox_head(outbox, 1)).at[99], i);
+            outbox_pop(outbox);
+        }
+    }
+    outbox_free(outbox);
+}
+
 TEST(test_outbox__messages_stay_whole)
 {
     struct outbox *outbox = outbox_new(8, 64, 200);
