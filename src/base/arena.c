@@ -53,10 +53,8 @@ static uint32_t cell_len(uint32_t size_index)
 
 static uint32_t size_index_of(uint32_t len)
 {
-    uint32_t index = 0;
-    while (cell_len(index) < len)
-        index++;
-    return index;
+    uint32_t units = (len + UNIT - 1) / UNIT;
+    return units <= 1 ? 0 : 32 - (uint32_t)__builtin_clz(units - 1);
 }
 
 struct arena *arena_new(uint64_t bytes_max)
@@ -113,7 +111,7 @@ static void chain_remove(struct arena *arena, uint32_t *head, uint32_t block)
 
 static uint32_t cells_per_block(uint32_t size_index)
 {
-    return BLOCK_LEN / cell_len(size_index);
+    return BLOCK_LEN / UNIT >> size_index;
 }
 
 /* A block with a free cell of this size, or NO_BLOCK. */

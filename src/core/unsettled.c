@@ -114,6 +114,8 @@ static uint32_t first_reaching(const struct core *core, const struct holding *ho
 
 bool unsettled_settle(struct core *core, const struct claim *claim)
 {
+    if (unsettled_count(core) == 0) /* as always but after a restart */
+        return true;
     struct holding *holding = holding_of(core, claim);
     if (holding == NULL || holding->unsettled == 0)
         return true;
@@ -151,7 +153,7 @@ static bool meets(const struct core *core, const struct holding *holding, const 
 
 bool unsettled_meets(const struct core *core, const struct claim *claim)
 {
-    return meets(core, holding_of(core, claim), claim);
+    return unsettled_count(core) > 0 && meets(core, holding_of(core, claim), claim);
 }
 
 bool unsettled_meets_lock(const struct core *core, const struct lock *lock)
