@@ -144,8 +144,10 @@ void samples_tick(struct samples *samples)
 {
     const struct admin *admin = samples->admin;
     struct admin_facts facts = {0};
+    if (admin->core != NULL && admin->meter == NULL)
+        return; /* nothing is measured */
     admin->facts(admin->context, &facts);
-    if (admin->core == NULL || admin->meter == NULL) {
+    if (admin->core == NULL) {
         begin(samples, facts.now_ns); /* the first one is not of the time before there is one */
         return;
     }

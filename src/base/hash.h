@@ -5,7 +5,8 @@
  * hash_bytes and hash_mix are SipHash-1-3, strong enough for a hash to stand for what was hashed
  * also where somebody wants two things to be one. hash_key and hash_number, a multiplication with a
  * secret factor for each sixteen bytes, are for tables that compare what they find, and for marks
- * that can deceive nobody but who made them: every call is hashed several times.
+ * that can deceive nobody but who made them, or who shares their address and could send the same
+ * call anyway: every call is hashed several times.
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H

@@ -119,6 +119,7 @@ void dirty_clear(struct dirty *dirty)
         of->change_count = 0;
         for (uint32_t slot = SLOT_NONE; of->count > 0; of->count--) {
             slot = dirty_next(of, slot);
+            CHECK(slot != SLOT_NONE);
             uint32_t word = slot / WORD_BITS;
             of->words[word] &= ~bit(slot);
             if (of->words[word] == 0)

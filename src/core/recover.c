@@ -1,7 +1,7 @@
 /*
  * recover.c -- from stored records to a running core: load, then start.
  *
- *   core_new ---> core_load (every record) ---> core_start ---> core_step ...
+ *   core_new ---> core_load (every record) ---> core_loaded ---> core_start ---> core_step ...
  *
  * The next state number and epoch are part of the first batch (R-PER-4, D6). The gate holds every
  * answer until that batch is durable, so nobody can have seen a number that a crash takes back.

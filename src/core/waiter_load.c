@@ -16,10 +16,10 @@ static uint32_t find_offer(const struct core *core, const struct record_waiter *
     if (!table_is_live(&core->locks.table, record->offer))
         return SLOT_NONE;
     const struct lock *lock = lock_at(core, record->offer);
-    bool fits = (lock->flags & RECORD_LOCK_OFFER) && lock->waiter == SLOT_NONE &&
-                lock->claim.owner == loaded->claim.owner &&
+    bool fits = (lock->flags & RECORD_LOCK_OFFER) && !(lock->flags & RECORD_LOCK_LINGERS) &&
+                lock->waiter == SLOT_NONE && lock->claim.owner == loaded->claim.owner &&
                 lock->claim.file == loaded->claim.file &&
-                lock->claim.start == loaded->claim.start &&
+                claim_is_same_range(&lock->claim, &loaded->claim) &&
                 lock->claim.exclusive == loaded->claim.exclusive;
     return fits ? record->offer : SLOT_NONE;
 }

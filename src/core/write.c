@@ -77,6 +77,7 @@ static void write_kind(struct core *core, struct batch_writer *writer, const str
     uint32_t slot = SLOT_NONE;
     for (uint32_t left = dirty->count; left > 0; left--) {
         slot = dirty_next(dirty, slot);
+        CHECK(slot != SLOT_NONE);
         if (is_stored(core, row, slot)) {
             uint32_t len = row->encode(core, slot, value);
             store_batch_put(writer, row->kind, slot, (struct bytes){value, len});

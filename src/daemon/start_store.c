@@ -176,9 +176,14 @@ int start_store_load(struct daemon *daemon)
                            "another --store. Nothing was changed");
     if (result != 0)
         return daemon_fail(daemon, failure.exit_code, failure.text);
-    if (core_loaded(daemon->core) > 0)
+    uint32_t refused = core_loaded(daemon->core);
+    if (refused > 0) {
         log_drain(&daemon->log, core_events(daemon->core), clock_now_ns(&daemon->clock),
                   clock_wall_ns(&daemon->clock));
+        /* There may be more than events that fit. */
+        log_say(&daemon->log, LOG_LEVEL_ERROR, clock_wall_ns(&daemon->clock),
+                LOG_MESSAGE("removed locks that contradict others"), LOG_NUMBER("locks", refused));
+    }
     watchdog_feed(&daemon->watchdog);
     if (!core_is_of_role(daemon->core))
         return daemon_fail(daemon, DAEMON_EXIT_USAGE,

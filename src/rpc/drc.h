@@ -40,7 +40,7 @@ struct drc_key {
     struct address address;
     uint32_t xid, prog, vers, proc, args_len;
     uint32_t owner;     /* whose call it is, a hash; it follows from the arguments. 0: nobody's */
-    uint64_t args_hash; /* drc_args_hash of the argument bytes */
+    uint64_t args_hash; /* a hash of the argument bytes, and of who asks where that matters */
     uint64_t client;    /* like the owner: the client as a whole */
 };
 

@@ -118,9 +118,11 @@ const clientWords = () => ui.search.toLowerCase().split(/\s+/).filter(word => wo
 
 // What the server looks for, in all clients: of several words the longest. The page looks for the
 // others in what it gets. (It takes 255 bytes.)
+// Sent as it was typed: the server takes A for a, and no other letters for each other.
 function clientMatch() {
-    return clientWords().reduce((longest, word) => word.length > longest.length ? word : longest, '')
-        .slice(0, 60);
+    const longest = ui.search.split(/\s+/).reduce((best, word) => word.length > best.length ? word
+        : best, '');
+    return [...longest].slice(0, 60).join('');
 }
 
 // All of them, or those that match: those in trouble are shown while the rest still comes.

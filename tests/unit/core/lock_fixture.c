@@ -134,6 +134,7 @@ struct core *lock_fixture_restart(struct core *core, const struct core_limits *l
             if (stored[kind][slot].len > 0)
                 CHECK(core_load(core, (enum record_kind)kind, slot,
                                 lock_fixture_stored((enum record_kind)kind, slot)) == RECORD_GOOD);
+    CHECK(core_loaded(core) == 0);
     return start(core, now_ns);
 }
 

@@ -250,28 +250,10 @@ TEST(test_recover__counters_pass_what_is_loaded)
     core_free(core);
 }
 
-static enum record_result load_lock(struct core *core, uint32_t slot, uint32_t svid)
-{
-    uint8_t value[RECORD_VALUE_MAX];
-    struct record_lock lock = {.of = {.client_id = 4, .client = 0, .incarnation = 1},
-                               .start = 10,
-                               .end = 19,
-                               .len = 10,
-                               .svid = svid,
-                               .flags = RECORD_LOCK_EXCLUSIVE,
-                               .fh = bytes_of_text("file"),
-                               .oh = bytes_of_text("oh")};
-    uint32_t len = record_put_lock(value, slot, &lock);
-    return core_load(core, RECORD_LOCK, slot, (struct bytes){value, len});
-}
-
-/* Each is sound by itself: that there are both is damage, and the second one goes. */
-TEST(test_recover__locks_that_contradict_each_other)
+/* A core into which a client has been loaded, with room for three locks and a waiter. */
+static struct core *new_core_of_locker(bool resumes)
 {
     struct core_limits limits = fixture_limits;
-    limits.slots_used[RECORD_CLIENT] = 1;
-    limits.slots_used[RECORD_LOCK] = 3;
-    struct core *core = core_new(&limits, 7);
     uint8_t value[RECORD_VALUE_MAX];
     struct record_client client = {.id = 4,
                                    .server_epoch = 3,
@@ -282,10 +264,91 @@ TEST(test_recover__locks_that_contradict_each_other)
                                    .incarnation = 1,
                                    .flags = RECORD_CLIENT_MONITORED,
                                    .caller_name = bytes_of_text("web1")};
-    struct event event;
+    limits.slots_used[RECORD_CLIENT] = 1;
+    limits.slots_used[RECORD_LOCK] = 3;
+    limits.slots_used[RECORD_WAITER] = 1;
+    limits.resume = resumes;
+    struct core *core = core_new(&limits, 7);
     load_server(core, 5, 3, 9);
     uint32_t len = record_put_client(value, 0, &client);
     assert_int_equal(core_load(core, RECORD_CLIENT, 0, (struct bytes){value, len}), RECORD_GOOD);
+    return core;
+}
+
+static enum record_result load_flagged_lock(struct core *core, uint32_t slot, uint32_t svid,
+                                            uint32_t flags)
+{
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_lock lock = {.of = {.client_id = 4, .client = 0, .incarnation = 1},
+                               .start = 10,
+                               .end = 19,
+                               .len = 10,
+                               .svid = svid,
+                               .flags = RECORD_LOCK_EXCLUSIVE | flags,
+                               .fh = bytes_of_text("file"),
+                               .oh = bytes_of_text("oh")};
+    uint32_t len = record_put_lock(value, slot, &lock);
+    return core_load(core, RECORD_LOCK, slot, (struct bytes){value, len});
+}
+
+static enum record_result load_lock(struct core *core, uint32_t slot, uint32_t svid)
+{
+    return load_flagged_lock(core, slot, svid, 0);
+}
+
+/* Of the offer in slot 0. */
+static enum record_result load_waiter(struct core *core, uint64_t len)
+{
+    uint8_t value[RECORD_VALUE_MAX];
+    struct record_waiter waiter = {.of = {.client_id = 4, .client = 0, .incarnation = 1},
+                                   .order = 1,
+                                   .cookie = 77,
+                                   .offset = 10,
+                                   .len = len,
+                                   .local = fixture_address("10.0.0.1"),
+                                   .offer = 0,
+                                   .svid = 1,
+                                   .version = 4,
+                                   .transport = TRANSPORT_UDP,
+                                   .flags = RECORD_WAITER_EXCLUSIVE,
+                                   .caller_name = bytes_of_text("web1"),
+                                   .fh = bytes_of_text("file"),
+                                   .oh = bytes_of_text("oh")};
+    uint32_t size = record_put_waiter(value, 0, &waiter);
+    return core_load(core, RECORD_WAITER, 0, (struct bytes){value, size});
+}
+
+/* What it would be granted is not what is kept for it. */
+TEST(test_recover__a_waiter_that_contradicts_its_offer)
+{
+    static const struct {
+        uint64_t len;
+        uint32_t flags;
+        enum record_result result;
+    } cases[] = {
+        {10, RECORD_LOCK_OFFER, RECORD_GOOD},
+        {11, RECORD_LOCK_OFFER, RECORD_CORRUPT},
+        {9, RECORD_LOCK_OFFER, RECORD_CORRUPT},
+        {0, RECORD_LOCK_OFFER, RECORD_CORRUPT},
+        {10, 0, RECORD_CORRUPT},
+        {10, RECORD_LOCK_OFFER | RECORD_LOCK_LINGERS, RECORD_CORRUPT},
+    };
+    for (uint32_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct core *core = new_core_of_locker(true);
+        assert_int_equal(load_flagged_lock(core, 0, 1, cases[i].flags), RECORD_GOOD);
+        assert_int_equal(load_waiter(core, cases[i].len), cases[i].result);
+        core_start(core, &boot);
+        core_check(core);
+        assert_int_equal(fixture_status(core).incomplete, cases[i].result == RECORD_CORRUPT);
+        core_free(core);
+    }
+}
+
+/* Each is sound by itself: that there are both is damage, and the second one goes. */
+TEST(test_recover__locks_that_contradict_each_other)
+{
+    struct core *core = new_core_of_locker(false);
+    struct event event;
     assert_int_equal(load_lock(core, 0, 1), RECORD_GOOD);
     assert_int_equal(load_lock(core, 2, 2), RECORD_GOOD);
     assert_int_equal(core_loaded(core), 1);
