@@ -157,9 +157,9 @@ void tcp_part(const struct connection *c)
 }
 
 /*
- * Inside this machine there is no network to be spared. bbr holds long replies back even there, with
- * a timer for each piece: half their speed, and more work for them. Reno does not, and every kernel
- * has it and lets everybody choose it.
+ * Inside this machine there is no network to be spared. bbr holds long replies back even there,
+ * with a timer for each piece: half their speed, and more work for them. Reno does not, and every
+ * kernel has it and lets everybody choose it.
  */
 static void free_from_pacing(const struct connection *c)
 {
