@@ -60,7 +60,8 @@ struct admin_facts {
     const char *rpcbind;     /* the value of --rpcbind in force */
     bool is_found;           /* clients can find us through a portmapper */
     char not_found_why[256]; /* if not */
-    const struct histogram *commit_durations, *batch_records; /* NULL: not measured */
+    /* NULL: not measured, all of them */
+    const struct histogram *commit_durations, *commit_writes, *commit_syncs, *batch_records;
     struct admin_files files;
     struct admin_places places;
     const char *recovery; /* the value of --recovery */

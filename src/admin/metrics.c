@@ -222,16 +222,26 @@ static void add_grace(struct text *out, const struct core_status *status)
     metric_results(out, "holdfast_reclaims_total", "Reclaims after a restart.", results, counts);
 }
 
+static void add_histogram(struct text *out, const char *name, const char *help,
+                          const struct histogram *histogram)
+{
+    metric_begin(out, name, "histogram", help);
+    metric_histogram(out, name, NULL, histogram);
+}
+
 static void add_store(struct text *out, const struct admin_facts *facts,
                       const struct core_status *status)
 {
     if (facts->commit_durations != NULL) {
-        metric_begin(out, "holdfast_store_commit_duration_seconds", "histogram",
-                     "Time the store took to commit a batch.");
-        metric_histogram(out, "holdfast_store_commit_duration_seconds", NULL,
-                         facts->commit_durations);
-        metric_begin(out, "holdfast_store_batch_records", "histogram", "Records in one batch.");
-        metric_histogram(out, "holdfast_store_batch_records", NULL, facts->batch_records);
+        add_histogram(out, "holdfast_store_commit_duration_seconds",
+                      "Time the store took to commit a batch.", facts->commit_durations);
+        add_histogram(out, "holdfast_store_commit_write_seconds",
+                      "Of that, the time the store thread ran.", facts->commit_writes);
+        add_histogram(out, "holdfast_store_commit_sync_seconds",
+                      "Of that, the time it waited for the disk or the database.",
+                      facts->commit_syncs);
+        add_histogram(out, "holdfast_store_batch_records", "Records in one batch.",
+                      facts->batch_records);
     }
     metric_one(out, "holdfast_store_durable_txn", "gauge", "Number of the last committed batch.",
                status->durable_txn);

@@ -108,6 +108,8 @@ static void tell_facts(void *context, struct admin_facts *ret)
     const struct commits *commits = driver_commits(hooks->driver);
     ret->commit_age_ns = commits_age_ns(commits);
     ret->commit_durations = &commits->meter.durations;
+    ret->commit_writes = &commits->meter.writes;
+    ret->commit_syncs = &commits->meter.syncs;
     ret->batch_records = &commits->meter.batch_records;
     ret->is_found = registrar_is_ready(hooks->registrar, &why);
     if (hooks->files != NULL)

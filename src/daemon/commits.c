@@ -17,6 +17,8 @@ void commits_init(struct commits *commits, const struct commits_parts *parts)
 {
     *commits = (struct commits){.parts = *parts};
     histogram_init(&commits->meter.durations, &histogram_durations);
+    histogram_init(&commits->meter.writes, &histogram_durations);
+    histogram_init(&commits->meter.syncs, &histogram_durations);
     histogram_init(&commits->meter.batch_records, &histogram_counts);
 }
 
@@ -59,11 +61,13 @@ void commits_hand(struct commits *commits)
 }
 
 /* The batch that was out is durable. */
-static void count(struct commits *commits)
+static void count(struct commits *commits, const struct worker_report *report)
 {
     if (commits->parts.is_metered) {
         uint64_t now_ns = clock_raw_ns(commits->parts.clock);
         histogram_add(&commits->meter.durations, now_ns - commits->since_ns);
+        histogram_add(&commits->meter.writes, report->write_ns);
+        histogram_add(&commits->meter.syncs, report->sync_ns);
         histogram_add(&commits->meter.batch_records, commits->out.records);
     }
     commits->stored.batches += commits->out.batches;
@@ -84,7 +88,7 @@ bool commits_take(struct commits *commits, struct store_failure *ret_failure)
     case WORKER_COMMITTED:
         txn = report.txn;
         lease_renew(parts->lease, report.checked_ns);
-        count(commits);
+        count(commits, &report);
         break;
     case WORKER_NOTHING:
         break;

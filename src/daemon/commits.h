@@ -34,7 +34,9 @@ struct commits_totals {
 };
 
 struct commits_meter {
-    struct histogram durations, batch_records;
+    struct histogram durations;     /* from the hand-over until it is durable */
+    struct histogram writes, syncs; /* of that: see worker.h */
+    struct histogram batch_records;
 };
 
 struct commits {

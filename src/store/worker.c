@@ -21,6 +21,7 @@
 #include "store/worker.h"
 
 #include "base/check.h"
+#include "base/minmax.h"
 #include "base/units.h"
 
 #include <errno.h>
@@ -49,10 +50,10 @@ struct worker {
     bool is_turn_of_copy; /* there was a batch, or upkeep, since its last step */
 };
 
-static uint64_t clock_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    CHECK(clock_gettime(clock, &now) == 0);
     return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
@@ -119,10 +120,15 @@ static void run_commit(struct worker *worker)
     worker->is_turn_of_copy = true;
     unlock(worker);
 
+    uint64_t began_ns = clock_ns(CLOCK_MONOTONIC);
+    uint64_t ran_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (copy != NULL)
         copy_keep(copy, worker->store, &batch);
     struct worker_report report = {.txn = batch.txn};
     int code = store_commit(worker->store, &batch, &report.failure);
+    uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - began_ns;
+    report.write_ns = min_u64(clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran_ns, took_ns);
+    report.sync_ns = took_ns - report.write_ns;
     report.news = code == 0 ? WORKER_COMMITTED : WORKER_FAILED;
     report.has_room = store_has_room(worker->store);
     report.checked_ns = store_checked_ns(worker->store);
@@ -160,7 +166,8 @@ static bool wait_for_work(struct worker *worker)
         CHECK(pthread_cond_wait(&worker->to_thread, &worker->mutex) == 0);
         return false;
     }
-    return !wait_until(&worker->to_thread, &worker->mutex, clock_ns() + ROOM_RETRY_NS);
+    return !wait_until(&worker->to_thread, &worker->mutex,
+                       clock_ns(CLOCK_MONOTONIC) + ROOM_RETRY_NS);
 }
 
 static bool may_copy(struct worker *worker)
@@ -307,7 +314,7 @@ bool worker_free(struct worker *worker, uint64_t patience_ns)
 {
     if (worker == NULL)
         return true;
-    uint64_t now_ns = clock_ns();
+    uint64_t now_ns = clock_ns(CLOCK_MONOTONIC);
     uint64_t deadline_ns = patience_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + patience_ns;
     lock(worker);
     worker->is_stopping = true;

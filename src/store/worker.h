@@ -31,6 +31,9 @@ struct worker_report {
     bool has_room;       /* valid with every report */
     bool has_copied;     /* who waits for bytes of the copy, or for its end, can go on */
     uint64_t checked_ns; /* of a shared store, see store_checked_ns */
+    /* How long the commit took: the thread ran, and it waited for the disk, the database, or a
+     * processor. The back ends cannot tell writing from syncing, which one call does; this can. */
+    uint64_t write_ns, sync_ns;
     struct store_failure failure;
 };
 

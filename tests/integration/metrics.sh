@@ -110,6 +110,10 @@ expect "a lock is held" same "$(value 'nlm_locks_held{share="default"}')" 1
 expect "two are registered" same "$(value nsm_clients_registered)" 2
 expect "commits are timed" same "$(value holdfast_store_commit_duration_seconds_count)" \
     "$(value holdfast_store_batch_records_count)"
+for part in write sync; do
+    expect "commits have a time to $part" same "$(value "holdfast_store_commit_${part}_seconds_count")" \
+        "$(value holdfast_store_batch_records_count)"
+done
 if [ "$(id -u)" = 0 ]; then
     head -c 5000 /dev/zero | files put zeros > /dev/null
     expect "it is read" same "$(files cat zeros | wc -c)" 5000

@@ -7,12 +7,15 @@
  */
 #include "store/worker.h"
 
+#include "base/units.h"
 #include "store/backend.h"
 #include "unit/test.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <time.h>
 
 #define PATIENCE_NS UINT64_C(60000000000)
 
@@ -21,6 +24,7 @@ struct store {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool is_gated;     /* commits wait for permits */
+    uint64_t work_ns;  /* a commit takes so much of the processor */
     int permits;       /* commits that may go on */
     int tends_left;    /* how often store_tend says that there is more */
     int tend_count;    /* calls of store_tend */
@@ -35,6 +39,13 @@ struct store {
     int walk_count; /* calls of store_walk */
     int wake_count;
 };
+
+static uint64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    assert_int_equal(clock_gettime(clock, &now), 0);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
 
 static void change(struct store *store)
 {
@@ -67,6 +78,9 @@ int store_commit(struct store *store, const struct store_batch *batch,
     if (!sigismember(&blocked, SIGTERM) || !sigismember(&blocked, SIGXFSZ) ||
         sigismember(&blocked, SIGSEGV))
         store->took_signals = true;
+    for (uint64_t until_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) + store->work_ns;
+         clock_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns;)
+        continue;
     while (store->is_gated && store->permits == 0)
         pthread_cond_wait(&store->changed, &store->mutex);
     if (store->is_gated)
@@ -233,6 +247,28 @@ TEST(test_worker__hands_over_and_back)
     assert_int_equal(fake.commit_count, 100);
     assert_int_equal(fake.wake_count, 100);
     assert_false(fake.took_signals);
+}
+
+TEST(test_worker__tells_running_from_waiting)
+{
+    struct worker_report report;
+    fake.is_gated = true;
+    fake.work_ns = 2 * MS_NS;
+    struct worker *worker = worker_new(&fake, wake, &fake);
+    assert_non_null(worker);
+    worker_commit(worker, &(struct store_batch){.txn = 1});
+    wait_for(&fake.running, 1);
+    uint64_t stuck_ns = clock_ns(CLOCK_MONOTONIC); /* from here on it runs no more than work_ns */
+    while (clock_ns(CLOCK_MONOTONIC) < stuck_ns + 10 * fake.work_ns)
+        (void)sched_yield();
+    permit(1);
+    wait_for(&fake.wake_count, 1);
+    worker_poll(worker, &report);
+    assert_int_equal(report.news, WORKER_COMMITTED);
+    assert_true(report.write_ns >= fake.work_ns);
+    assert_true(report.write_ns < report.sync_ns);
+    assert_true(report.write_ns + report.sync_ns >= 10 * fake.work_ns);
+    assert_true(worker_free(worker, PATIENCE_NS));
 }
 
 TEST(test_worker__reports_a_failure_and_touches_nothing_more)
