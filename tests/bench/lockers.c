@@ -1,7 +1,7 @@
 /*
  * lockers.c -- what happens once: a crowd of new clients, and a client that goes.
  *
- * usage: lockers newcomers SERVER FIRST-ADDRESS COUNT MILLISECONDS [HANDLES]
+ * usage: lockers newcomers|newcomers-udp SERVER FIRST-ADDRESS COUNT MILLISECONDS [HANDLES]
  *        lockers stream SERVER FIRST-ADDRESS COUNT MILLISECONDS HANDLES
  *        lockers free SERVER ADDRESS HELD
  *
@@ -10,7 +10,8 @@
  * newcomers: COUNT clients, each with an address and a TCP connection of its own, take their first
  * lock at once. The time runs from the first connect() to the last GRANTED. After MILLISECONDS it
  * is over, and NULL is called on a new connection: a server that does not answer that within two
- * seconds has stopped answering.
+ * seconds has stopped answering. newcomers-udp: the same with a UDP socket for each, which calls
+ * again after a second.
  *
  * stream: the same clients come one after the other, for so long. Whoever is refused for want of
  * locks, as by a server that cannot watch him, asks again until he is granted; how long that took
@@ -122,8 +123,8 @@ static bool is_alive(const struct dial_endpoint *server)
     return dial_call(&route, &call, ALIVE_MS, &answer, &reply) == 0 && reply.accepted;
 }
 
-static int bring_newcomers(const struct dial_endpoint *server, uint32_t first, uint32_t count,
-                           uint32_t limit_ms, const char *handles)
+static int bring_newcomers(const struct dial_endpoint *server, bool is_udp, uint32_t first,
+                           uint32_t count, uint32_t limit_ms, const char *handles)
 {
     struct lock_call_files files;
     struct crowd crowd = {0};
@@ -134,7 +135,8 @@ static int bring_newcomers(const struct dial_endpoint *server, uint32_t first, u
     }
     uint64_t start_ns = dial_now_ns(), end_ns = start_ns + limit_ms * MS_NS;
     for (uint32_t i = 0; i < count; i++) {
-        struct dial_route route = {.server = *server, .source = dial_endpoint_v4(first + i, 0)};
+        struct dial_route route = {
+            .is_udp = is_udp, .server = *server, .source = dial_endpoint_v4(first + i, 0)};
         if (!post_first_lock(load, &files, &route, i)) {
             fprintf(stderr, "lockers: client %u could not call\n", i);
             return 1;
@@ -326,15 +328,18 @@ int main(int count, char **arguments)
     bool is_known = count >= 5 && dial_endpoint_read(arguments[2], &server) &&
                     inet_pton(AF_INET, arguments[3], &address) == 1;
     uint32_t first = ntohl(address.s_addr);
-    if (is_known && strcmp(arguments[1], "newcomers") == 0 && (count == 6 || count == 7))
-        return bring_newcomers(&server, first, number(arguments[4]), number(arguments[5]),
+    bool is_udp = is_known && strcmp(arguments[1], "newcomers-udp") == 0;
+    if (is_known && (is_udp || strcmp(arguments[1], "newcomers") == 0) &&
+        (count == 6 || count == 7))
+        return bring_newcomers(&server, is_udp, first, number(arguments[4]), number(arguments[5]),
                                count == 7 ? arguments[6] : NULL);
     if (is_known && strcmp(arguments[1], "stream") == 0 && count == 7)
         return stream_newcomers(&server, first, number(arguments[4]), number(arguments[5]),
                                 arguments[6]);
     if (is_known && strcmp(arguments[1], "free") == 0 && count == 5)
         return watch_freeing(&server, first, number(arguments[4]));
-    fprintf(stderr, "usage: lockers newcomers SERVER FIRST-ADDRESS COUNT MILLISECONDS [HANDLES]\n"
+    fprintf(stderr, "usage: lockers newcomers|newcomers-udp SERVER FIRST-ADDRESS COUNT MILLISECONDS"
+                    " [HANDLES]\n"
                     "       lockers stream SERVER FIRST-ADDRESS COUNT MILLISECONDS HANDLES\n"
                     "       lockers free SERVER ADDRESS HELD\n");
     return 2;

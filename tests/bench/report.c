@@ -140,7 +140,8 @@ enum report_verdict report_judge(const struct report_line *line)
     double ratio = report_ratio(line);
     if (line->goal == 0 || line->skipped[0] != '\0' || ratio == 0)
         return line->verdict;
-    return ratio >= line->goal ? REPORT_PASS : REPORT_FAIL;
+    bool is_cheap = line->cpu_goal_us == 0 || report_ours(line).cpu_us <= line->cpu_goal_us;
+    return ratio >= line->goal && is_cheap ? REPORT_PASS : REPORT_FAIL;
 }
 
 /* "1234567" with separators, "12.3", "-" for nothing; valid until the fourth call after it. */
@@ -178,7 +179,10 @@ static void print_line(const struct report_line *line, FILE *out)
     fprintf(out, " %9s %10s %7s %10s", number(ours.cpu_us, 2), number(theirs.cpu_us, 2),
             number(report_cpu_ratio(line), 2), number(ours.p50_us, 0));
     fprintf(out, " %10s", number(ours.p99_us, 0));
-    if (line->goal > 0)
+    if (line->cpu_goal_us > 0)
+        fprintf(out, "  %s (>= %g, <= %g us)", verdicts[report_judge(line)], line->goal,
+                line->cpu_goal_us);
+    else if (line->goal > 0)
         fprintf(out, "  %s (>= %g)", verdicts[report_judge(line)], line->goal);
     else if (line->verdict != REPORT_NO_GOAL)
         fprintf(out, "  %s", verdicts[line->verdict]);

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #define REPORT_ROUNDS_MAX 32
-#define REPORT_LINES_MAX  64
+#define REPORT_LINES_MAX  80
 #define REPORT_TEXT_MAX   240
 
 /* One measurement. 0 means "not measured". */
@@ -32,6 +32,7 @@ struct report_line {
     char other[24]; /* who is compared with; "" for nobody */
     char note[REPORT_TEXT_MAX], skipped[REPORT_TEXT_MAX];
     double goal;                 /* least ratio that is right; 0: none */
+    double cpu_goal_us;          /* most CPU of an operation that is, with a goal; 0: none */
     enum report_verdict verdict; /* of a goal that is no ratio */
     uint32_t rounds;
     struct report_sample ours[REPORT_ROUNDS_MAX], theirs[REPORT_ROUNDS_MAX];

@@ -99,10 +99,10 @@ static void measure_calls(struct rows *rows, const struct calls *calls, const st
 void rows_calls(struct rows *rows)
 {
     struct call_row table[] = {
-        {"null-32x32", "NULL, 32 x 32 in flight", "null", CONNECTIONS, IN_FLIGHT, 0.6, true, NULL,
+        {"null-32x32", "NULL, 32 x 32 in flight", "null", CONNECTIONS, IN_FLIGHT, 0.85, true, NULL,
          NULL},
         {"null-1x1", "NULL, 1 x 1", "null", 1, 1, 0, true, NULL, NULL},
-        {"stat-32x32", "SM_STAT, 32 x 32 in flight", "stat", CONNECTIONS, IN_FLIGHT, 0.6, false,
+        {"stat-32x32", "SM_STAT, 32 x 32 in flight", "stat", CONNECTIONS, IN_FLIGHT, 0.75, false,
          NULL, NULL},
     };
     const size_t count = sizeof(table) / sizeof(table[0]);
@@ -155,7 +155,9 @@ static void prepare_level(struct rows *rows, struct level *level, uint32_t regis
     snprintf(title, sizeof(title), "SM_MON/UNMON, %u registered", registered);
     level->line =
         report_add_line(rows->report, key, title, statd_ms > 0 ? "rpc.statd" : "itself at 0",
-                        registered == 10000 ? 1000 : 0);
+                        registered == 10000    ? 1000
+                        : registered == 100000 ? 0.7
+                                               : 0);
 }
 
 static bool fill_level(struct rows *rows, struct level *level)

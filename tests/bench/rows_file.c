@@ -19,7 +19,7 @@
 #define ROUNDS_MAX    5
 #define FEW           10
 #define HOLDER        "127.2.0.1"
-#define RATIO_MAX     3.0  /* many locks cost so much more than few at most */
+#define RATIO_MAX     1.7  /* many locks cost so much more than few at most */
 #define TAKE_MAX_S    10.0 /* "seconds" */
 #define FREE_MAX_S    1.0
 #define DELAY_MAX_MS  100.0

@@ -36,8 +36,8 @@
 #define SCRAPES_LEAST  0.9  /* of those that are due: else the row shows nothing */
 #define STATUS_MAX_MS  5.0
 #define METRICS_MAX_MS 20.0
-#define PAGE_MAX_MS    20.0
-#define P99_RATIO_MAX  2.0
+#define PAGE_MAX_MS    10.0
+#define P99_RATIO_MAX  1.5
 #define FOREVER        1000000
 #define LISTED_MIN_MS  2000
 #define LISTED_MAX_MS  20000

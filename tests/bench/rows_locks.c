@@ -1,14 +1,16 @@
 /*
  * rows_locks.c -- rows of locks that come and go; see rows.h.
  *
- * In each round holdfastd without stored locks, holdfastd with a million of them, and nfs-ganesha
- * are measured one after the other under the same load; the others are idle meanwhile. The million
- * is taken through the server, by clients of their own, in the same files.
+ * In each round holdfastd with nothing, 100,000 and a million locks stored, holdfastd that does not
+ * wait for the disk, and nfs-ganesha are measured one after the other under the same load; the
+ * others are idle meanwhile. Stored locks are taken through the server, by clients of their own, in
+ * the same files. Then one client alone, one call at a time, beside what the disk itself takes.
  *
  * Nothing counts that is not stored. When a server is stopped it says how many changes of lock
  * records it made durable, and it must be as many as locks were taken and given up; started again,
  * it must have exactly those locks that are still held.
  */
+#include "bench/disk.h"
 #include "bench/ganesha.h"
 #include "bench/rows.h"
 
@@ -17,31 +19,32 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONNECTIONS     32
-#define IN_FLIGHT       32
-#define DRAIN_MS        10000
-#define HOLD_MS         180000
-#define ROUNDS_MAX      5
-#define FILES           1000
-#define GANESHA_GOAL    4
-#define HOLDERS_FIRST   "127.1.0.1"
-#define NEWCOMERS_FIRST "127.32.0.0"
-#define NEWCOMERS_MS    10000
-#define NEWCOMERS_S     1.0
+#define CONNECTIONS   32
+#define IN_FLIGHT     32
+#define DRAIN_MS      10000
+#define HOLD_MS       180000
+#define ROUNDS_MAX    5
+#define FILES         1000
+#define HOLDERS_FIRST "127.1.0.1"
+#define START_S       1.5
+#define LOCK_BYTES    180.0
+#define DISK_TIMES    1.3
 
-/* ---- pairs ---- */
-
+/* A server that is measured. */
 struct level {
-    const char *store;
-    uint32_t held;
+    const char *key, *store;
+    const char *sync; /* --sync */
+    uint32_t held, quick_held;
+    double goal, cpu_us; /* of nfs-ganesha's rate, at least; of an operation, at most; 0: none */
     struct peers_server holdfastd;
     uint64_t changes; /* locks that were taken and given up */
     struct report_sample sample;
+    struct report_line *ganesha, *itself; /* compared with nfs-ganesha, and with the first one */
 };
 
 static bool start_level(struct level *level)
 {
-    static const char *const more[] = {"--max-locks", "1100000", NULL};
+    const char *const more[] = {"--max-locks", "1100000", "--sync", level->sync, NULL};
     return peers_start_holdfastd(&level->holdfastd, level->store, 1000, more);
 }
 
@@ -90,7 +93,7 @@ static void measure_level(struct rows *rows, struct level *level)
 }
 
 /* The committed changes are two for each pair and one for each lock that stays; and those stay. */
-static void verify_level(struct rows *rows, struct level *level, struct report_line *line)
+static void verify_level(struct rows *rows, struct level *level)
 {
     struct peers_durable durable;
     peers_stop(&level->holdfastd, SIGTERM);
@@ -99,7 +102,8 @@ static void verify_level(struct rows *rows, struct level *level, struct report_l
         return;
     }
     uint64_t of_pairs = level->changes - level->held;
-    report_note(line, "%" PRIu64 " pairs and %" PRIu64 " lock changes in %" PRIu64 " commits",
+    report_note(level->itself ? level->itself : level->ganesha,
+                "%" PRIu64 " pairs and %" PRIu64 " lock changes in %" PRIu64 " commits",
                 of_pairs / 2, durable.lock_changes - level->held, durable.batches);
     if (durable.lock_changes != level->changes || of_pairs % 2 != 0)
         rows_fail(rows,
@@ -113,160 +117,134 @@ static void verify_level(struct rows *rows, struct level *level, struct report_l
                   level->holdfastd.locks);
 }
 
-struct pair_lines {
-    struct report_line *ganesha, *stored, *stored_ganesha;
-};
+static void skip_ganesha(struct level levels[], uint32_t count)
+{
+    report_skip(levels[0].ganesha, "nfs-ganesha: %s", peers_why());
+    for (uint32_t i = 1; i < count; i++)
+        report_skip(levels[i].ganesha, "as above");
+}
 
-static void measure_round(struct rows *rows, struct level *empty, struct level *full,
-                          struct ganesha *ganesha, const struct pair_lines *lines)
+static void measure_round(struct rows *rows, struct level levels[], uint32_t count,
+                          struct ganesha *ganesha)
 {
     struct peers_traffic traffic = pairs(rows, ganesha->handles);
     struct report_sample theirs;
     uint64_t ignored;
-    measure_level(rows, empty);
-    if (!rows->has_failed)
-        measure_level(rows, full);
+    for (uint32_t i = 0; i < count && !rows->has_failed; i++)
+        measure_level(rows, &levels[i]);
     if (rows->has_failed)
         return;
-    report_add_round(lines->stored, &full->sample, &empty->sample);
-    if (lines->ganesha->skipped[0] != '\0')
+    for (uint32_t i = 0; i < count; i++)
+        if (levels[i].itself)
+            report_add_round(levels[i].itself, &levels[i].sample, &levels[0].sample);
+    if (levels[0].ganesha->skipped[0] != '\0')
         return;
-    if (peers_measure_locks(&ganesha->server, &traffic, &theirs, &ignored)) {
-        report_add_round(lines->ganesha, &empty->sample, &theirs);
-        report_add_round(lines->stored_ganesha, &full->sample, &theirs);
+    if (!peers_measure_locks(&ganesha->server, &traffic, &theirs, &ignored)) {
+        skip_ganesha(levels, count);
         return;
     }
-    report_skip(lines->ganesha, "nfs-ganesha: %s", peers_why());
-    report_skip(lines->stored_ganesha, "as above");
+    for (uint32_t i = 0; i < count; i++)
+        report_add_round(levels[i].ganesha, &levels[i].sample, &theirs);
+}
+
+/* The lines of one level; what is stored is compared with nothing stored, too. */
+static void add_lines(struct rows *rows, struct level *level)
+{
+    char title[48], key[48];
+    bool is_process = strcmp(level->sync, "process") == 0;
+    if (level->held > 0)
+        snprintf(title, sizeof(title), "LOCK/UNLOCK, %u stored", level->held);
+    else
+        snprintf(title, sizeof(title), "LOCK/UNLOCK, 32 x 32%s", is_process ? ", process" : "");
+    snprintf(key, sizeof(key), "%s-ganesha", level->key);
+    level->ganesha = report_add_line(rows->report, key, title, "nfs-ganesha", level->goal);
+    level->ganesha->cpu_goal_us = level->cpu_us;
+    if (level->held == 0)
+        return;
+    snprintf(key, sizeof(key), "%s-self", level->key);
+    level->itself = report_add_line(rows->report, key, title, "itself at 0", 0);
+}
+
+/* verify_level has just started both: how long that took, and what a lock takes. */
+static void judge_start(struct rows *rows, const struct level *empty, const struct level *full)
+{
+    char title[48];
+    snprintf(title, sizeof(title), "start with %u locks", full->held);
+    struct report_line *line = report_add_line(rows->report, "locks-start", title, NULL, 0);
+    double took_s = (double)(full->holdfastd.ready_ns - full->holdfastd.started_ns) / 1e9;
+    double cpu_s = (double)process_cpu_ns(&full->holdfastd.process) / 1e9;
+    uint64_t empty_kib = process_resident_kib(&empty->holdfastd.process);
+    uint64_t full_kib = process_resident_kib(&full->holdfastd.process);
+    double bytes = ((double)full_kib - (double)empty_kib) * 1024 / full->held;
+    report_note(line, "ready after %.2f s (goal %g), %.2f s of CPU; %.0f bytes a lock (goal %g)",
+                took_s, START_S, cpu_s, bytes, LOCK_BYTES);
+    line->verdict = took_s <= START_S && bytes <= LOCK_BYTES ? REPORT_PASS : REPORT_FAIL;
+}
+
+/* One client, one call at a time, against an fdatasync of 4 KiB. */
+static void measure_alone(struct rows *rows, struct level *level)
+{
+    struct peers_traffic traffic = pairs(rows, NULL);
+    struct disk_times disk;
+    uint64_t changes;
+    struct report_line *line =
+        report_add_line(rows->report, "locks-1x1", "LOCK/UNLOCK, 1 x 1", NULL, 0);
+    traffic.connections = traffic.in_flight = 1;
+    rows_say("durable LOCK and UNLOCK, one call at a time");
+    if (!disk_measure(peers_path("disk"), &disk) ||
+        !peers_measure_locks(&level->holdfastd, &traffic, &level->sample, &changes)) {
+        rows_fail(rows, "one call at a time: %s", peers_why());
+        return;
+    }
+    level->changes += changes;
+    report_add_round(line, &level->sample, NULL);
+    double times = level->sample.p50_us / disk.p50_us;
+    report_note(line, "%.1f times an fdatasync of 4 KiB, which takes %.0f us (goal %g)", times,
+                disk.p50_us, DISK_TIMES);
+    line->verdict = times <= DISK_TIMES ? REPORT_PASS : REPORT_FAIL;
+}
+
+static void measure_levels(struct rows *rows, struct level levels[], uint32_t count)
+{
+    uint32_t rounds = rows->rounds < ROUNDS_MAX ? rows->rounds : ROUNDS_MAX;
+    struct ganesha ganesha = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        rows_say("%u locks are taken", levels[i].held);
+        if (!fill_level(rows, &levels[i]))
+            return;
+    }
+    if (!ganesha_start(&ganesha, FILES))
+        skip_ganesha(levels, count);
+    for (uint32_t round = 1; round <= rounds && !rows->has_failed; round++) {
+        rows_say("durable LOCK and UNLOCK, round %u of %u", round, rounds);
+        measure_round(rows, levels, count, &ganesha);
+    }
+    ganesha_stop(&ganesha);
+    if (!rows->has_failed)
+        measure_alone(rows, &levels[0]);
 }
 
 void rows_locks(struct rows *rows)
 {
-    uint32_t held = rows->is_quick ? 5000 : 1000000;
-    uint32_t rounds = rows->rounds < ROUNDS_MAX ? rows->rounds : ROUNDS_MAX;
-    struct level empty = {.store = "locks-0"}, full = {.store = "locks-full", .held = held};
-    struct ganesha ganesha = {0};
-    char title[48];
-    snprintf(title, sizeof(title), "LOCK/UNLOCK, %u stored", held);
-    struct pair_lines lines = {
-        .ganesha = report_add_line(rows->report, "locks-ganesha", "LOCK/UNLOCK, 32 x 32 in flight",
-                                   "nfs-ganesha", GANESHA_GOAL),
-        .stored_ganesha = report_add_line(rows->report, "locks-stored-ganesha", title,
-                                          "nfs-ganesha", GANESHA_GOAL),
-        .stored = report_add_line(rows->report, "locks-stored-self", title, "itself at 0", 0),
+    enum { EMPTY, MANY, FULL, UNSYNCED, LEVELS };
+    struct level levels[LEVELS] = {
+        [EMPTY] = {"locks", "locks-0", "full", .goal = 20, .cpu_us = 2.5},
+        [MANY] = {"locks-100000", "locks-many", "full", 100000, 1000, .goal = 18, .cpu_us = 3},
+        [FULL] = {"locks-stored", "locks-full", "full", 1000000, 5000, .goal = 15, .cpu_us = 3.5},
+        [UNSYNCED] = {"locks-process", "locks-process", "process", .goal = 25},
     };
-    rows_say("%u locks are taken", held);
-    if (fill_level(rows, &empty) && fill_level(rows, &full) && !ganesha_start(&ganesha, FILES)) {
-        report_skip(lines.ganesha, "nfs-ganesha: %s", peers_why());
-        report_skip(lines.stored_ganesha, "as above");
+    for (uint32_t i = 0; i < LEVELS; i++) {
+        if (rows->is_quick)
+            levels[i].held = levels[i].quick_held;
+        add_lines(rows, &levels[i]);
     }
-    for (uint32_t round = 1; round <= rounds && !rows->has_failed; round++) {
-        rows_say("durable LOCK and UNLOCK, round %u of %u", round, rounds);
-        measure_round(rows, &empty, &full, &ganesha, &lines);
-    }
+    measure_levels(rows, levels, LEVELS);
+    for (uint32_t i = 0; i < LEVELS && !rows->has_failed; i++)
+        verify_level(rows, &levels[i]);
     if (!rows->has_failed)
-        verify_level(rows, &empty, lines.ganesha);
-    if (!rows->has_failed)
-        verify_level(rows, &full, lines.stored);
-    peers_stop(&empty.holdfastd, SIGKILL);
-    peers_stop(&full.holdfastd, SIGKILL);
-    ganesha_stop(&ganesha);
-    peers_remove(empty.store);
-    peers_remove(full.store);
-}
-
-/* ---- newcomers ---- */
-
-struct arrival {
-    uint32_t granted;
-    double took_s;
-    bool is_alive;
-    struct report_sample sample;
-};
-
-static bool bring_newcomers(const struct peers_server *server, uint32_t count, const char *handles,
-                            struct arrival *ret)
-{
-    struct process process = {0};
-    char port[16], number[16], limit[16], line[128], path[600];
-    unsigned granted, wrong, alive;
-    uint64_t took_ns, before_ns = process_cpu_ns(&server->process);
-    snprintf(port, sizeof(port), "%u", server->port);
-    snprintf(number, sizeof(number), "%u", count);
-    snprintf(limit, sizeof(limit), "%u", NEWCOMERS_MS);
-    snprintf(path, sizeof(path), "%s", handles ? peers_path(handles) : "");
-    const char *arguments[] = {peers_tool("lockers"), "newcomers", port,
-                               NEWCOMERS_FIRST,       number,      limit,
-                               handles ? path : NULL, NULL};
-    if (!process_start(&process, arguments) || process_wait_end(&process, 3 * NEWCOMERS_MS) != 0 ||
-        !process_last_line(&process, "newcomers granted=", line, sizeof(line)) ||
-        sscanf(line, "newcomers granted=%u wrong=%u took_ns=%" SCNu64 " alive=%u", &granted, &wrong,
-               &took_ns, &alive) != 4)
-        return peers_fail("%s", process_last_words(&process));
-    uint64_t cpu_ns = process_cpu_ns(&server->process) - before_ns;
-    *ret = (struct arrival){.granted = granted, .took_s = (double)took_ns / 1e9, .is_alive = alive};
-    if (granted > 0)
-        ret->sample = (struct report_sample){.rate = granted / ret->took_s,
-                                             .cpu_us = (double)cpu_ns / 1e3 / granted};
-    return true;
-}
-
-/* The other one may not live through it; then it is asked no more. */
-static void describe_arrivals(struct report_line *line, uint32_t count, const struct arrival *ours,
-                              double slowest_s, bool has_theirs, const struct arrival *theirs)
-{
-    char text[REPORT_TEXT_MAX / 2];
-    if (!has_theirs)
-        snprintf(text, sizeof(text), "nfs-ganesha: %.80s", peers_why());
-    else if (theirs->granted == count)
-        snprintf(text, sizeof(text), "nfs-ganesha: all within %.2f s", theirs->took_s);
-    else
-        snprintf(text, sizeof(text), "nfs-ganesha: %u within %d s%s", theirs->granted,
-                 NEWCOMERS_MS / 1000, theirs->is_alive ? "" : ", then it stopped answering");
-    report_note(line, "%u of %u granted, the slowest round took %.3f s; %s", ours->granted, count,
-                slowest_s, text);
-}
-
-/* False: the server could not be asked, or gave a wrong answer. */
-static bool arrive_once(struct rows *rows, uint32_t count, struct arrival *ret)
-{
-    struct peers_server server = {0};
-    struct peers_durable durable;
-    peers_remove("newcomers");
-    bool has_run = peers_start_holdfastd(&server, "newcomers", count, NULL) &&
-                   bring_newcomers(&server, count, NULL, ret);
-    peers_stop(&server, SIGTERM);
-    has_run = has_run && peers_read_durable(&server, &durable);
-    if (!has_run)
-        rows_fail(rows, "%u new clients: %s", count, peers_why());
-    else if (ret->granted == count && durable.lock_changes != count)
-        rows_fail(rows, "%u locks were granted and %" PRIu64 " committed", count,
-                  durable.lock_changes);
-    peers_remove("newcomers");
-    return !rows->has_failed;
-}
-
-void rows_newcomers(struct rows *rows)
-{
-    uint32_t count = rows->is_quick ? 100 : 1000, rounds = rows->is_quick ? 1 : 3;
-    struct arrival ours = {0}, theirs = {0};
-    struct ganesha ganesha = {0};
-    double slowest_s = 0;
-    bool are_granted = true;
-    char title[48];
-    snprintf(title, sizeof(title), "first lock of %u clients at once", count);
-    struct report_line *line = report_add_line(rows->report, "newcomers", title, "nfs-ganesha", 0);
-    rows_say("%u new clients at once", count);
-    bool has_theirs = ganesha_start(&ganesha, FILES) &&
-                      bring_newcomers(&ganesha.server, count, ganesha.handles, &theirs);
-    ganesha_stop(&ganesha);
-    for (uint32_t round = 0; round < rounds; round++) {
-        if (!arrive_once(rows, count, &ours))
-            return;
-        are_granted = are_granted && ours.granted == count;
-        slowest_s = ours.took_s > slowest_s ? ours.took_s : slowest_s;
-        report_add_round(line, &ours.sample, has_theirs ? &theirs.sample : NULL);
+        judge_start(rows, &levels[EMPTY], &levels[FULL]);
+    for (uint32_t i = 0; i < LEVELS; i++) {
+        peers_stop(&levels[i].holdfastd, SIGKILL);
+        peers_remove(levels[i].store);
     }
-    describe_arrivals(line, count, &ours, slowest_s, has_theirs, &theirs);
-    line->verdict = are_granted && slowest_s < NEWCOMERS_S ? REPORT_PASS : REPORT_FAIL;
 }

@@ -8,6 +8,7 @@
  */
 #include "bench/rows.h"
 
+#include "bench/disk.h"
 #include "bench/peers.h"
 
 #include <fcntl.h>
@@ -24,7 +25,6 @@
 #define NAMES       2 /* server.bench, and server */
 #define MON_GOAL    1000
 #define MON_GOAL_US 2000.0
-#define DISK_SYNCS  500
 /* LMDB syncs the pages of a commit, then the one that makes them count. */
 #define DISK_SYNCS_PER_COMMIT 2
 #define TOLD_GOAL_MS          2000
@@ -160,51 +160,23 @@ static void measure_load(struct scene *scene, struct load *load, double goal)
     peers_remove(load->statd);
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* What the disk takes for 4 KiB and an fdatasync, one after another, in microseconds: no durable
- * answer is faster. False: it could not be measured. */
-static bool measure_disk(double *ret_p50, double *ret_p99)
-{
-    static const char block[4096] = {1};
-    static double times[DISK_SYNCS];
-    const char *path = peers_path("disk");
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    bool is_good = fd >= 0 && write(fd, block, sizeof block) == sizeof block && fsync(fd) == 0;
-    for (uint32_t i = 0; i < DISK_SYNCS && is_good; i++) {
-        uint64_t from_ns = process_now_ns();
-        is_good = pwrite(fd, block, sizeof block, 0) == sizeof block && fdatasync(fd) == 0;
-        times[i] = seconds_since(from_ns) * 1e6;
-    }
-    if (fd >= 0)
-        close(fd);
-    unlink(path);
-    qsort(times, DISK_SYNCS, sizeof times[0], compare_times);
-    *ret_p50 = times[DISK_SYNCS / 2];
-    *ret_p99 = times[DISK_SYNCS * 99 / 100];
-    return is_good;
-}
-
 /* Within 2 ms, or, on a disk that is slower than that itself, within what its two syncs take. */
 static void judge_calm(struct rows *rows, struct report_line *line)
 {
-    double p50_us, p99_us, ours_us = report_ours(line).p99_us;
-    if (!measure_disk(&p50_us, &p99_us)) {
+    struct disk_times disk;
+    double ours_us = report_ours(line).p99_us;
+    if (!disk_measure(peers_path("disk"), &disk)) {
         rows_fail(rows, "an fdatasync cannot be measured");
         return;
     }
-    double goal_us =
-        p99_us * DISK_SYNCS_PER_COMMIT > MON_GOAL_US ? p99_us * DISK_SYNCS_PER_COMMIT : MON_GOAL_US;
+    double syncs_us = disk.p99_us * DISK_SYNCS_PER_COMMIT;
+    double goal_us = syncs_us > MON_GOAL_US ? syncs_us : MON_GOAL_US;
     line->verdict = ours_us <= goal_us ? REPORT_PASS : REPORT_FAIL;
     report_note(
         line,
         "goal: p99 within 2 ms, or two syncs of the disk; an fdatasync of 4 KiB takes %.2f ms, "
         "p99 %.2f ms; ours is %.1f times that p99",
-        p50_us / 1e3, p99_us / 1e3, ours_us / p99_us);
+        disk.p50_us / 1e3, disk.p99_us / 1e3, ours_us / disk.p99_us);
 }
 
 static void rows_mon(struct scene *scene)

@@ -73,6 +73,10 @@ TEST(test_report__goals_are_judged)
     struct report_line *line = fresh(0.6);
     add(line, 6, 10);
     assert_int_equal(report_judge(line), REPORT_PASS);
+    line->cpu_goal_us = 1; /* as much as it took */
+    assert_int_equal(report_judge(line), REPORT_PASS);
+    line->cpu_goal_us = 0.9;
+    assert_int_equal(report_judge(line), REPORT_FAIL);
     line = fresh(0.6);
     add(line, 59, 100);
     assert_int_equal(report_judge(line), REPORT_FAIL);
