@@ -234,6 +234,7 @@ static struct file_service *open_service(struct files *files, struct text *ret_w
                    .calls_max = CALLS_MAX,
                    .bytes_max = BYTES_MAX},
         .epoch = files->parts.epoch,
+        .chance = (uint32_t)random_bits(),
         .seed = random_bits(),
         .groups_of_server = config->groups == CONFIG_GROUPS_SERVER,
         .wake = wake,

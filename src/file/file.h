@@ -36,7 +36,8 @@ struct file_limits {
 struct file_options {
     struct file_limits limits;
     struct mac_key key;          /* of handles: the same at every start */
-    uint64_t epoch;              /* another one at every start */
+    uint64_t epoch;              /* one more at every start, unless the store went back */
+    uint32_t chance;             /* another one at every start, most likely */
     uint64_t seed;               /* of hash tables */
     bool groups_of_server;       /* groups are looked up here by uid, and the wire's are ignored */
     struct intent_ring *intents; /* borrowed; NULL: what is repeated after a restart is executed */

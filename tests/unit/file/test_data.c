@@ -261,6 +261,18 @@ TEST(test_data__write_and_commit_have_one_verifier_until_a_restart)
     assert_memory_not_equal(verifier, c.result.verf, sizeof verifier);
 }
 
+TEST(test_data__a_store_that_went_back_has_another_verifier)
+{
+    uint8_t verifier[NFS_VERF_LEN];
+    assert_int_equal(caller_write(&c, &file, 0, "a", NFS_UNSTABLE), NFS_OK);
+    memcpy(verifier, c.result.verf, sizeof verifier);
+    c.options.epoch--; /* the start makes it the same again */
+    c.options.chance++;
+    caller_restart(&c, "rw");
+    assert_int_equal(commit(), NFS_OK);
+    assert_memory_not_equal(verifier, c.result.verf, sizeof verifier);
+}
+
 TEST(test_data__a_failed_sync_changes_the_verifier_before_it_is_answered)
 {
     uint8_t verifier[NFS_VERF_LEN];
