@@ -188,7 +188,7 @@ int main(void)
         check_gone();
         peer_link_done(&link_of_root);
     }
-    int code = files_stage_finish(&stage);
-    (void)umount2(full_path, MNT_DETACH);
-    return code;
+    (void)umount2(full_path, MNT_DETACH); /* or the directory would stay behind */
+    (void)umount2(gone_path, MNT_DETACH);
+    return files_stage_finish(&stage);
 }
