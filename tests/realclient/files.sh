@@ -25,15 +25,15 @@ begin_files()
     chmod 777 "$EXPORT"
     setup "$@"
 }
-# kill_for SECONDS: kills the server every few of them and starts it again. How often is in kills; before
-# each one before_kill is called, which a scenario may define anew.
+# kill_for SECONDS: kills the server every few of them, or every KILL_EVERY, and starts it again. How often
+# is in kills; before each one before_kill is called, which a scenario may define anew.
 before_kill() { :; }
 kill_for()
 {
     local stop=$((SECONDS + $1))
     kills=0
     while [ "$SECONDS" -lt "$stop" ]; do
-        sleep $((2 + RANDOM % 5)) # a kernel waits for three seconds before it connects again
+        sleep "${KILL_EVERY:-$((2 + RANDOM % 5))}" # a kernel waits for three seconds before it connects again
         before_kill
         crash_locks
         start_locks
