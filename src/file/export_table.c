@@ -22,6 +22,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -151,6 +152,35 @@ static bool add_rules(struct export *export, const struct export_line *line,
     return true;
 }
 
+static bool is_same_client(const struct export_client *a, const struct export_client *b)
+{
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case EXPORT_EVERYBODY:
+        return true;
+    case EXPORT_NETWORK:
+        return a->network.prefix_len == b->network.prefix_len &&
+               network_has(&a->network, &b->network.address);
+    case EXPORT_HOST:
+        return strcasecmp(a->name, b->name) == 0;
+    }
+    UNREACHABLE();
+}
+
+/* Only one of them could count, and nobody would see which. */
+static bool check_clients(const struct export *export, struct text *why)
+{
+    for (uint32_t i = 0; i < export->rule_count; i++)
+        for (uint32_t j = 0; j < i; j++)
+            if (is_same_client(&export->rules[i].client, &export->rules[j].client)) {
+                say(why, export->directory, "this client is listed twice: ", 0);
+                text_add_escaped(why, bytes_of_text(export->rules[i].client.name), EXPORT_NAME_MAX);
+                return false;
+            }
+    return true;
+}
+
 static bool is_below(const char *path, const char *directory)
 {
     size_t len = strlen(directory);
@@ -236,7 +266,8 @@ struct export_table *export_table_new(const struct export_line *lines, uint32_t 
     atomic_init(&table->references, 1);
     bool is_good = fill(table, lines, count, resolve, ret_why);
     for (uint32_t i = 0; is_good && i < table->count; i++) {
-        is_good = take_fsid(&table->exports[i], key, ret_why);
+        is_good = check_clients(&table->exports[i], ret_why) &&
+                  take_fsid(&table->exports[i], key, ret_why);
         for (uint32_t j = 0; is_good && j < i; j++)
             is_good = check_against(&table->exports[i], &table->exports[j], ret_why);
     }

@@ -21,7 +21,7 @@ static uint32_t resolve(const char *name, struct address *ret, uint32_t max)
 {
     (void)max;
     const uint8_t bytes[4] = {10, 0, 0, host_address};
-    if (strcmp(name, "known") != 0)
+    if (strcasecmp(name, "known") != 0)
         return 0;
     ret[0] = address_v4(bytes);
     return 1;
@@ -119,6 +119,29 @@ TEST(test_exports__what_cannot_be_served_is_refused)
     const char *no_handles[] = {"/proc *"};
     assert_null(table_of(1, no_handles));
     assert_non_null(strstr(why, "no file handles"));
+}
+
+/* Otherwise "*(ro)" further down in a file would be ignored without a word. */
+TEST(test_exports__a_client_that_is_listed_twice_is_refused)
+{
+    static const char *const twice[][2] = {{"*(rw)", "*(ro)"},
+                                           {"10.0.0.0/8(rw)", "10.1.2.3/255.0.0.0(ro)"},
+                                           {"10.0.0.1(rw)", "10.0.0.1/32(ro)"},
+                                           {"known(rw)", "Known(ro)"}};
+    char line[200];
+    for (size_t i = 0; i < sizeof twice / sizeof twice[0]; i++) {
+        (void)snprintf(line, sizeof line, "%s 10.0.0.0/9(rw) %s %s", c.directory, twice[i][0],
+                       twice[i][1]);
+        const char *one[] = {line};
+        assert_null(table_of(1, one));
+        assert_non_null(strstr(why, "listed twice"));
+        char other[200];
+        (void)snprintf(line, sizeof line, "%s %s", c.directory, twice[i][0]);
+        (void)snprintf(other, sizeof other, "%s %s", c.directory, twice[i][1]);
+        const char *two[] = {line, other};
+        assert_null(table_of(2, two));
+        assert_non_null(strstr(why, "listed twice"));
+    }
 }
 
 TEST(test_exports__a_number_is_the_same_at_every_start)
