@@ -7,7 +7,7 @@
  */
 #include "admin/list.h"
 
-#include "admin/paging.h"
+#include "admin/list_sort.h"
 #include "admin/tracked.h"
 #include "base/check.h"
 #include "base/units.h"
@@ -180,6 +180,8 @@ static bool is_wanted(const struct paging_clients *clients, const struct view_cl
 {
     if (clients->is_called && !is_called(clients, view))
         return false;
+    if (clients->only != NULL && !clients->only(view))
+        return false;
     if (clients->state != NULL && strcmp(clients->state, list_word_of_client(view)) != 0)
         return false;
     if (clients->protocol[0] != '\0' &&
@@ -189,17 +191,70 @@ static bool is_wanted(const struct paging_clients *clients, const struct view_cl
            is_wanted_name(clients->mon_name, view->mon_name);
 }
 
-static bool next_client(struct paging *paging, uint64_t *cursor, uint32_t *budget)
+static bool fits_client(struct paging *paging, const struct view_client *view, uint32_t *budget)
 {
-    struct view_client view;
-    while (view_next_client(paging->admin->core, cursor, budget, &view)) {
-        if (!is_wanted(&paging->clients, &view) ||
-            !list_match_client(&paging->match, &view, budget))
-            continue;
-        writer_line(&paging->writer);
-        add_client(&paging->writer, &view, paging->now_ns);
+    const struct paging_clients *clients = &paging->clients;
+    if (!is_wanted(clients, view) || !list_match_client(&paging->match, view, budget))
+        return false;
+    for (uint32_t i = 0; i < clients->word_count; i++)
+        if (!list_match_client(&clients->words[i], view, budget))
+            return false;
+    return true;
+}
+
+static void write_client(struct paging *paging, const struct view_client *view)
+{
+    add_client(&paging->writer, view, paging->now_ns);
+}
+
+/* ---- which of them ---- */
+
+/* Who cannot be reached, or has something to reclaim; a host whose name does not resolve. */
+static bool is_in_trouble(const struct view_client *view)
+{
+    return list_sort_trouble(view) < LIST_SORT_NO_TROUBLE ||
+           (view->is_watched && view->address.family == 0);
+}
+
+static bool is_holding(const struct view_client *view)
+{
+    return view->lock_count > 0;
+}
+
+static bool is_waiting(const struct view_client *view)
+{
+    return view->waiter_count > 0;
+}
+
+static bool is_untold(const struct view_client *view)
+{
+    return view->news != VIEW_TOLD && view->news != VIEW_NOT_TOLD;
+}
+
+static bool is_owed(const struct view_client *view)
+{
+    return view->is_owed || view->upcall != 0;
+}
+
+/* False: answered with a 400. */
+static bool read_only(struct exchange *exchange, struct paging_clients *ret)
+{
+    static const struct {
+        const char *word;
+        bool (*fits)(const struct view_client *view);
+    } words[] = {{"trouble", is_in_trouble},
+                 {"holding", is_holding},
+                 {"waiting", is_waiting},
+                 {"untold", is_untold},
+                 {"owed", is_owed}};
+    const char *only = exchange_parameter(exchange, "only");
+    for (size_t i = 0; only != NULL && i < sizeof words / sizeof words[0]; i++)
+        if (strcmp(only, words[i].word) == 0)
+            ret->only = words[i].fits;
+    if (only == NULL || ret->only != NULL)
         return true;
-    }
+    exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a kind of clients: ", bytes_of_text(only),
+                   "allowed: trouble, holding, waiting, untold, owed");
     return false;
 }
 
@@ -276,13 +331,16 @@ static bool read_called(struct exchange *exchange, struct paging_clients *ret)
 
 void list_clients(struct exchange *exchange)
 {
-    struct paging paging = {.name = "clients", .next = next_client};
+    static const struct list_rows rows = {fits_client, write_client, LIST_SORT_CLIENTS};
+    struct paging paging = {.name = "clients"};
     struct paging_clients *clients = &paging.clients;
     if (read_state(exchange, clients) && read_protocol(exchange, clients) &&
-        read_called(exchange, clients) && list_match_read(exchange, &paging.match) &&
+        read_called(exchange, clients) && read_only(exchange, clients) &&
+        list_match_read(exchange, &paging.match) &&
+        list_match_read_words(exchange, clients->words, &clients->word_count) &&
         read_name(exchange, "name", clients->name) &&
         read_name(exchange, "mon_name", clients->mon_name))
-        paging_answer(exchange, &paging);
+        list_sort_answer(exchange, &rows, &paging);
 }
 
 void list_client(struct exchange *exchange)
@@ -306,34 +364,37 @@ void list_client(struct exchange *exchange)
 /* ---- notifications ---- */
 
 /* Notifications of our restart: to whom, how often, and the result. */
-static bool next_notification(struct paging *paging, uint64_t *cursor, uint32_t *budget)
+static bool fits_notification(struct paging *paging, const struct view_client *view,
+                              uint32_t *budget)
+{
+    (void)budget;
+    return (is_untold(view) || view->attempt_count > 0) &&
+           (paging->clients.only == NULL || paging->clients.only(view));
+}
+
+static void write_notification(struct paging *paging, const struct view_client *view)
 {
     struct writer *row = &paging->writer;
-    struct view_client view;
-    while (view_next_client(paging->admin->core, cursor, budget, &view)) {
-        bool is_under_way = view.news != VIEW_TOLD && view.news != VIEW_NOT_TOLD;
-        if (!is_under_way && view.attempt_count == 0)
-            continue;
-        struct bytes used;
-        view_name_used(paging->admin->core, &view, &used);
-        writer_line(row);
-        writer_object(row, NULL);
-        writer_id(row, "client", view.id);
-        writer_bytes(row, "protocol", view.protocol_name);
-        writer_bytes(row, "name", view.name);
-        writer_bytes(row, "name_used", used);
-        writer_address(row, "address", &view.address);
-        writer_text(row, "transport", word_of_transport(view.transport));
-        writer_number(row, "attempt", view.attempt_count);
-        writer_text(row, "result", list_word_of_news(view.news));
-        add_seconds_until(row, "next_try_seconds", view.next_try_ns, paging->now_ns);
-        writer_end_object(row);
-        return true;
-    }
-    return false;
+    struct bytes used;
+    view_name_used(paging->admin->core, view, &used);
+    writer_object(row, NULL);
+    writer_id(row, "client", view->id);
+    writer_bytes(row, "protocol", view->protocol_name);
+    writer_bytes(row, "name", view->name);
+    writer_bytes(row, "name_used", used);
+    writer_address(row, "address", &view->address);
+    writer_text(row, "transport", word_of_transport(view->transport));
+    writer_number(row, "attempt", view->attempt_count);
+    writer_text(row, "result", list_word_of_news(view->news));
+    add_seconds_until(row, "next_try_seconds", view->next_try_ns, paging->now_ns);
+    writer_end_object(row);
 }
 
 void list_notifications(struct exchange *exchange)
 {
-    paging_answer(exchange, &(struct paging){.name = "notifications", .next = next_notification});
+    static const struct list_rows rows = {fits_notification, write_notification,
+                                          LIST_SORT_NOTIFICATIONS};
+    struct paging paging = {.name = "notifications"};
+    if (read_only(exchange, &paging.clients))
+        list_sort_answer(exchange, &rows, &paging);
 }

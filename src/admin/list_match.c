@@ -206,3 +206,28 @@ bool list_match_read(struct exchange *exchange, struct list_match *ret)
     }
     return true;
 }
+
+bool list_match_read_words(struct exchange *exchange, struct list_match ret[static LIST_WORDS_MAX],
+                           uint32_t *ret_count)
+{
+    const char *given = exchange_parameter(exchange, "words"), *at = given;
+    char word[LIST_MATCH_MAX + 1];
+    uint32_t count = 0;
+    while (at != NULL && *(at += strspn(at, " ")) != '\0') {
+        size_t len = strcspn(at, " ");
+        if (len > LIST_MATCH_MAX || count == LIST_WORDS_MAX)
+            break;
+        memcpy(word, at, len);
+        word[len] = '\0';
+        list_match_prepare(&ret[count++], word);
+        at += len;
+    }
+    if (given != NULL && (count == 0 || *at != '\0')) {
+        exchange_error(exchange, MHD_HTTP_BAD_REQUEST,
+                       "not words to look for: ", bytes_of_text(given),
+                       "allowed: 1 to 8 words of 1 to 255 bytes, separated by blanks");
+        return false;
+    }
+    *ret_count = count;
+    return true;
+}

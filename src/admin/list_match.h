@@ -13,6 +13,7 @@
 #include "core/view.h"
 
 #define LIST_MATCH_MAX 255 /* bytes of a text that is looked for */
+#define LIST_WORDS_MAX 8
 
 /* Zeroed: everything. */
 struct list_match {
@@ -39,6 +40,11 @@ enum list_fit {
 
 /* Reads the parameters. False: already responded. */
 bool list_match_read(struct exchange *exchange, struct list_match *ret);
+
+/* The words of ?words, separated by blanks, into zeroed matches; *ret_count stays 0 if it was not
+ * given. False: already responded. */
+bool list_match_read_words(struct exchange *exchange, struct list_match ret[static LIST_WORDS_MAX],
+                           uint32_t *ret_count);
 
 /* Makes `text` the one to look for: at most LIST_MATCH_MAX bytes, in a zeroed `match`. */
 void list_match_prepare(struct list_match *match, const char *text);

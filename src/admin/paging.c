@@ -37,17 +37,23 @@ static void begin(struct paging *paging)
     paging->has_begun = true;
 }
 
-static void end(struct paging *paging)
+static void write_next(struct paging *paging)
 {
     struct writer *writer = &paging->writer;
     char buffer[32];
     struct text cursor;
     text_init(&cursor, buffer, sizeof buffer);
     text_add_u64(&cursor, paging->cursor);
-    writer_end_list(writer);
     writer_text(writer, "next", paging->cursor == VIEW_END ? NULL : buffer);
     if (paging->match.len > 0)
         writer_number(writer, "unnamed", paging->unnamed_count);
+}
+
+static void end(struct paging *paging)
+{
+    struct writer *writer = &paging->writer;
+    writer_end_list(writer);
+    (paging->write_end != NULL ? paging->write_end : write_next)(paging);
     writer_end_object(writer);
     writer_plain(writer, "\n");
     paging->has_ended = true;
@@ -133,6 +139,12 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
     return value <= max;
 }
 
+static bool read_cursor(struct paging *paging, const char *text)
+{
+    return paging->read_cursor != NULL ? paging->read_cursor(paging, text)
+                                       : parse_number(text, UINT64_MAX, &paging->cursor);
+}
+
 /* Limit and cursor of the request. False: already responded. */
 static bool read_page(struct exchange *exchange, struct paging *paging)
 {
@@ -144,7 +156,7 @@ static bool read_page(struct exchange *exchange, struct paging *paging)
                        "allowed: 1 to 1000");
         return false;
     }
-    if (cursor_text != NULL && !parse_number(cursor_text, UINT64_MAX, &paging->cursor)) {
+    if (cursor_text != NULL && !read_cursor(paging, cursor_text)) {
         exchange_error(exchange, MHD_HTTP_BAD_REQUEST, "not a cursor: ", bytes_of_text(cursor_text),
                        "use the value of next from the previous page");
         return false;

@@ -16,9 +16,14 @@
 
 #define PAGING_LIMIT_MAX 1000
 
+struct list_rows;
+
 /* Which clients to list; zeroed: all. Names as shown, ignoring case. */
 struct paging_clients {
-    const char *state; /* a constant; NULL: any */
+    const char *state;                            /* a constant; NULL: any */
+    bool (*only)(const struct view_client *view); /* NULL: any */
+    struct list_match words[LIST_WORDS_MAX];      /* each of them must match */
+    uint32_t word_count;
     char protocol[RECORD_PROTOCOL_MAX + 1], name[RECORD_NAME_MAX + 1],
         mon_name[RECORD_NAME_MAX + 1];
     /* ?client: what people call one. */
@@ -34,13 +39,18 @@ struct paging {
     /* Writes the next row from *cursor on. False: the end, or the budget is used up, as *cursor
      * says. */
     bool (*next)(struct paging *paging, uint64_t *cursor, uint32_t *budget);
+    /* Of a list whose cursors are its own; NULL: they are numbers. The first reads one, false: it
+     * is none; the second writes all members behind the list. */
+    bool (*read_cursor)(struct paging *paging, const char *text);
+    void (*write_end)(struct paging *paging);
     /* What is wanted. */
     struct view_filter filter;
     uint8_t handle[RECORD_FH_MAX]; /* behind filter.fh */
     struct list_match match;
     uint64_t blocked_by; /* waiting requests: the id of the client that blocks them; 0: any */
     struct paging_clients clients;
-    void *own; /* more that the row needs, of malloc; NULL: nothing */
+    const struct list_rows *rows; /* of a list of clients (list_sort.h) */
+    void *own;                    /* more that the row needs, of malloc; NULL: nothing */
 
     uint64_t cursor, first_cursor; /* the second: of the page */
     uint32_t limit, row_count;

@@ -64,7 +64,8 @@ static const struct route routes[] = {
     {.path = "/api/v1/status", .answers[METHOD_READ] = status_answer},
     {.path = "/api/v1/config", .answers[METHOD_READ] = options_answer},
     {.path = "/api/v1/clients",
-     .parameters = "match, client, state, protocol, name, mon_name, limit, cursor",
+     .parameters =
+         "match, words, client, state, protocol, name, mon_name, only, sort, limit, cursor",
      .needs_core = true,
      .answers[METHOD_READ] = list_clients},
     {.path = "/api/v1/clients/{id}",
@@ -87,7 +88,7 @@ static const struct route routes[] = {
      .needs_core = true,
      .answers[METHOD_READ] = list_waiters},
     {.path = "/api/v1/notifications",
-     .parameters = "limit, cursor",
+     .parameters = "only, sort, limit, cursor",
      .needs_core = true,
      .answers[METHOD_READ] = list_notifications},
     {.path = "/api/v1/shares",

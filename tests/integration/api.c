@@ -148,6 +148,63 @@ static void check_filters(void)
     expect_clients("match=%c3%be", 0);
 }
 
+/* Pages of one row have these clients in this order, and say where they are in the list. */
+static void expect_order(const char *list, const char *asked, const char *const *names)
+{
+    char path[PATH_LENGTH], cursor[PATH_LENGTH] = "";
+    size_t count = 0, seen = 0;
+    while (names[count] != NULL)
+        count++;
+    do {
+        snprintf(path, sizeof(path), "/api/v1/%s?%s&limit=1%s%s", list, asked,
+                 cursor[0] ? "&cursor=" : "", cursor);
+        struct http_reply reply = get(path);
+        json_t *row = json_array_get(json_object_get(reply.json, list), 0);
+        if (seen < count)
+            HARNESS_EXPECT(strcmp(text_of(row, "name"), names[seen]) == 0, "%s: %s, not %s", path,
+                           text_of(row, "name"), names[seen]);
+        HARNESS_EXPECT(json_integer_value(json_object_get(reply.json, "total")) == (int)count &&
+                           json_integer_value(json_object_get(reply.json, "before")) == (int)seen,
+                       "%s: %s", path, reply.body);
+        const char *next = json_string_value(json_object_get(reply.json, "next"));
+        snprintf(cursor, sizeof(cursor), "%s", next ? next : "");
+        http_reply_done(&reply);
+    } while (++seen < count + 1 && cursor[0] != '\0');
+    HARNESS_EXPECT(seen == (count > 0 ? count : 1), "%s: %zu of %zu rows", asked, seen, count);
+}
+
+#define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+/* alpha has two locks, beta waits for one of them, the watcher monitors alpha. */
+static void check_sorts(const char *watcher)
+{
+    const char *alpha = "<img src=x onerror=alert(1)>", *beta = "\xc3\xbf\x01";
+    expect_order("clients", "sort=name&protocol=nlm", NAMES(alpha, beta));
+    expect_order("clients", "sort=-name&protocol=nlm", NAMES(beta, alpha));
+    expect_order("clients", "sort=-locks&protocol=nlm", NAMES(alpha, beta));
+    expect_order("clients", "sort=locks&protocol=nlm", NAMES(beta, alpha));
+    expect_order("clients", "sort=-waiters&protocol=nlm", NAMES(beta, alpha));
+    expect_order("clients", "sort=trouble&protocol=nlm", NAMES(beta, alpha));
+    expect_order("clients", "sort=address&protocol=nlm", NAMES(alpha, beta));
+    expect_order("clients", "sort=registered_at&protocol=nlm", NAMES(alpha, beta));
+    expect_order("clients", "sort=-last_seen&protocol=nlm", NAMES(beta, alpha));
+    expect_order("clients", "sort=state&protocol=nlm", NAMES(alpha, beta));
+    expect_order("clients", "sort=notification&protocol=nlm", NAMES(alpha, beta));
+    expect_order("clients", "sort=rebooted_at&protocol=nlm", NAMES(alpha, beta));
+    expect_order("clients", "sort=owed&protocol=nlm", NAMES(alpha, beta));
+    expect_order("clients", "sort=name&only=holding", NAMES(alpha));
+    expect_order("clients", "sort=name&only=waiting", NAMES(beta));
+    expect_order("clients", "sort=name&only=trouble", NAMES(NULL));
+    expect_order("clients", "sort=name&only=owed", NAMES(NULL));
+    expect_order("clients", "sort=name&words=127.9%20img", NAMES(alpha));
+    expect_order("clients", "sort=name&words=IMG%20%20nobody", NAMES(NULL));
+    expect_order("clients", "sort=name&words=alpha", NAMES(watcher));
+    expect_order("notifications", "sort=result", NAMES(NULL));
+    expect_order("notifications", "sort=-attempt&only=untold", NAMES(NULL));
+    expect_clients("only=holding", 1);
+    expect_clients("words=c1", 1);
+}
+
 static void check_clients(void)
 {
     static const char *const keys[] = {
@@ -170,6 +227,7 @@ static void check_clients(void)
         HARNESS_EXPECT(json_integer_value(json_object_get(alpha, "nsm_state")) == 3, "no state");
         HARNESS_EXPECT(json_integer_value(json_object_get(beta, "waiters")) == 1, "no waiter");
         HARNESS_EXPECT(strcmp(text_of(watcher, "mon_name"), "alpha") == 0, "another mon_name");
+        check_sorts(text_of(watcher, "name"));
         HARNESS_EXPECT(
             json_is_string(json_object_get(watcher, "last_seen")) &&
                 strcmp(text_of(watcher, "last_seen"), text_of(watcher, "registered_at")) >= 0,
@@ -416,6 +474,19 @@ static void check_errors(void)
                                       "/api/v1/waiters?blocked_by=x",
                                       "/api/v1/locks?blocked_by=c1",
                                       "/api/v1/clients?nmae=a",
+                                      "/api/v1/clients?sort=",
+                                      "/api/v1/clients?sort=-",
+                                      "/api/v1/clients?sort=--name",
+                                      "/api/v1/clients?sort=attempt",
+                                      "/api/v1/clients?sort=name&cursor=17",
+                                      "/api/v1/clients?cursor=17-1-61",
+                                      "/api/v1/clients?only=",
+                                      "/api/v1/clients?only=odd",
+                                      "/api/v1/clients?words=",
+                                      "/api/v1/clients?words=%20",
+                                      "/api/v1/clients?words=a%20b%20c%20d%20e%20f%20g%20h%20i",
+                                      "/api/v1/notifications?sort=locks",
+                                      "/api/v1/notifications?only=odd",
                                       "/api/v1/locks?match=",
                                       "/api/v1/waiters?match",
                                       "/api/v1/samples?after=x"};

@@ -6,7 +6,7 @@
  *      pointer and at the arrow keys;
  *  (2) locks are searched by the server: one that is far behind the first 1,000 is found, by client,
  *      address, handle, path and export; a long search comes in parts, says what it left out, and
- *      one that is not answered says so; clients are searched by the server, too;
+ *      one that is not answered says so; clients are searched, filtered and sorted by the server, too;
  *  (3) who blocks others is named once, with how many requests, since when, and commands in the order
  *      in which they are to be given; the numbers are the server's, however many wait; commands are
  *      copied as they are;
@@ -176,24 +176,25 @@ if (process.getuid() === 0)
             (await page.locator('.chart h2').allInnerTexts()).includes('Files'));
     });
 
-// One that is not among those that the page has got.
+// More than the page shows at a time; the last of them holds most.
+async function crowd(world) {
+    for (let host = 2; host <= 61; host += 10)
+        await Promise.all(Array.from({length: 10}, (_, i) => world.peerSays('granted', host + i,
+            'node' + (host + i), 'lock', 'file-' + (host + i))));
+    for (const offset of [10, 20])
+        await world.peerSays('granted', 62, 'zebra.example', 'lock', 'file-zebra', offset, 5);
+    await world.peerSays('granted', 63, 'Zoo.example', 'lock', 'file-zoo');
+}
+
 withWorld('clients are searched by the server', [], async (world, open) => {
-    for (const [host, name] of [[2, 'web1'], [3, 'web2.example'], [4, 'lonely.example']])
-        await world.peerSays('granted', host, name, 'lock', name);
-    const page = await open();
-    await page.context().route('**/api/v1/clients?*', async route => {
-        const asked = new URL(route.request().url()).searchParams;
-        const said = await (await route.fetch()).json();
-        await route.fulfill({json: asked.has('match') ? said
-            : {clients: said.clients.slice(0, 1), next: null}});
-    });
-    await page.goto(world.url + '#/clients');
-    await shows(page, 'tbody', 'web1');
-    await hides(page, 'tbody', 'lonely');
-    for (const words of ['lonely', 'LONELY.EXAMPLE', '127.77.0.4', 'c3', 'lon 127.77.0.4']) {
+    await crowd(world);
+    const page = await open({}, '#/clients');
+    await shows(page, '.pager', '1–50 of 62');
+    await hides(page, 'tbody', 'zebra');
+    for (const words of ['zebra', 'ZEBRA.EXAMPLE', '127.77.0.62', 'c61', 'zeb 127.77.0.62']) {
         await page.locator('#search').fill(words);
-        await shows(page, 'tbody', 'lonely.example');
-        await hides(page, 'tbody', 'web');
+        await shows(page, '.pager', '1–1 of 1');
+        await shows(page, 'tbody', 'zebra.example');
     }
     await page.locator('#search').fill('.example');
     await shows(page, '.pager', '1–2 of 2');
@@ -202,9 +203,44 @@ withWorld('clients are searched by the server', [], async (world, open) => {
     await shows(page, '#view', /No matches.*No client matches the search/s);
     await page.locator('#search').fill('x'.repeat(500));
     await shows(page, '#view', /No matches/s);
+    await page.locator('#search').fill('a b c d e f g h i j');
+    await shows(page, '#view', /No matches/s);
     await page.locator('#search').fill('');
-    await shows(page, 'tbody', 'web1');
-    await hides(page, 'tbody', 'lonely');
+    await shows(page, '.pager', '1–50 of 62');
+    await world.peerSays('waiting', 3, 'node3', 'wait', 'file-zoo');
+    await page.getByRole('button', {name: 'Waiting', exact: true}).first().click();
+    await shows(page, '.pager', '1–1 of 1');
+    await shows(page, 'tbody', 'node3');
+    await page.getByRole('button', {name: 'In trouble', exact: true}).click();
+    await shows(page, '#view', /No matches/);
+    await page.getByRole('button', {name: 'Holding', exact: true}).click();
+    await shows(page, '.pager', '1–50 of 62');
+});
+
+// What the page has not got is sorted, too.
+withWorld('clients are sorted by the server', [], async (world, open) => {
+    await crowd(world);
+    const page = await open({}, '#/clients');
+    const header = name => page.locator('th').getByRole('button', {name});
+    await shows(page, '.pager', '1–50 of 62');
+    await until('numbers in names count', async () =>
+        (await firstColumn(page)).slice(0, 3).join() === 'node2,node3,node4');
+    await header('Locks').click();
+    await until('most locks come first', async () =>
+        (await firstColumn(page)).slice(0, 2).join() === 'zebra.example,node2');
+    await header('Client').click();
+    await header('Client').click();
+    await until('the last name comes first', async () =>
+        (await firstColumn(page)).slice(0, 3).join() === 'Zoo.example,zebra.example,node61');
+    await keep(page, 'sorted-by-server');
+    await page.locator('#next').click();
+    await shows(page, '.pager', '51–62 of 62');
+    assert.strictEqual((await firstColumn(page)).at(-1), 'node2');
+    assert.ok(await page.locator('#next').isDisabled());
+    await page.locator('#previous').click();
+    await shows(page, '.pager', '1–50 of 62');
+    await until('the first page is back', async () =>
+        (await firstColumn(page))[0] === 'Zoo.example');
 });
 
 withWorld('who blocks others is named once', [], async (world, open) => {

@@ -599,7 +599,7 @@ withWorld('unreachable clients need attention, crashed or given up', [], async (
     next: null}}));
     await page.context().route('**/api/v1/notifications?*', route => route.fulfill({json: {
         notifications: [{client: 'c7', name: 'node7.example.net', address: '10.0.0.7', name_used: 's',
-            attempt: 9, result: 'given_up', next_try_seconds: null}], next: null}}));
+            attempt: 9, result: 'given_up', next_try_seconds: null}], next: null, total: 1, before: 0}}));
     await page.reload();
     await shows(page, '.lines', /crashed\s*node999\.example\.net.* 3 locks at risk/s);
     await shows(page, '.lines', /unreachable\s*node7\.example\.net.*notified.* 2 locks at risk/s);
@@ -630,24 +630,29 @@ function fakeLock(number) {
 }
 
 async function fakeBigServer(context) {
-    const rows = (name, total, make, keepRow) => url => {
+    const rows = (name, total, make) => url => {
         const limit = Number(url.searchParams.get('limit')) || 100;
         const from = Number(url.searchParams.get('cursor')) || 0;
-        const list = [];
-        let at = from;
-        for (; at < total && list.length < limit; at++) {
-            const row = make(at);
-            if (keepRow(row, url.searchParams))
-                list.push(row);
-        }
-        return {[name]: list, next: at < total ? String(at) : null};
+        const end = Math.min(total, from + limit);
+        return {[name]: Array.from({length: end - from}, (_, i) => make(from + i)),
+            next: end < total ? String(end) : null};
+    };
+    const clients = Array.from({length: CLIENTS}, (_, i) => fakeClient(i));
+    const fakeClients = url => {
+        const asked = url.searchParams, from = Number(asked.get('cursor')) || 0;
+        const end = from + (Number(asked.get('limit')) || 100);
+        const fit = clients.filter(row => (!asked.has('state') || asked.get('state') === row.state) &&
+            row.name.includes(asked.get('words') || ''));
+        if (asked.get('sort') === 'trouble')
+            fit.sort((a, b) => b.crashed - a.crashed);
+        return {clients: fit.slice(from, end), next: end < fit.length ? String(end) : null,
+            total: fit.length, before: from};
     };
     const lists = {
-        clients: rows('clients', CLIENTS, fakeClient, (row, asked) => (!asked.has('state') ||
-            asked.get('state') === row.state) && row.name.includes(asked.get('match') || '')),
-        locks: rows('locks', LOCKS, fakeLock, () => true),
+        clients: fakeClients,
+        locks: rows('locks', LOCKS, fakeLock),
         waiters: () => ({waiters: [], next: null}),
-        notifications: () => ({notifications: [], next: null}),
+        notifications: () => ({notifications: [], next: null, total: 0, before: 0}),
         status: () => fakeStatus({clients: CLIENTS, locks: LOCKS}),
     };
     await context.route('**/api/v1/**', route => {

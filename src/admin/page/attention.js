@@ -107,7 +107,7 @@ function attention() {
     const conflicts = status && status.name_conflicts || [];
     const hosts = isMonitor() ? status.hosts.waiting_for.filter(row => !row.address ||
         row.upcall_owed) : [];
-    const unnotified = state.notifications.filter(row => (row.result === 'given_up' ||
+    const unnotified = state.unnotified.filter(row => (row.result === 'given_up' ||
         ['waiting', 'calling'].includes(row.result) && row.attempt > 0) &&
         !state.absent.some(client => client.id === row.client) && !state.missing.has(row.client));
     const items = [...sentences().map(sentenceItem), ...groups.slice(0, NAMED_MAX).map(blockerItem),

@@ -1,33 +1,31 @@
 /*
  * clients.js -- the list of clients, or of the hosts that a monitor watches.
  */
-const clientFilters = {
-    all: ['All', () => true],
-    trouble: ['In trouble', client => rank(client) < 3],
-    locks: ['Holding', client => client.locks > 0],
-    waiting: ['Waiting', client => client.waiters > 0],
-};
-const hostFilters = {
-    all: ['All', () => true],
-    trouble: ['In trouble', host => rank(host) < 3 || !host.host.resolved],
-    owed: ['Owed', host => host.host.owed || host.host.upcall_owed],
-};
+const clientFilters = {all: 'All', trouble: 'In trouble', holding: 'Holding', waiting: 'Waiting'};
+const hostFilters = {all: 'All', trouble: 'In trouble', owed: 'Owed'};
 
-const seenMs = client => client.last_seen ? -Date.parse(client.last_seen) : Infinity;
-const clientColumns = [{label: 'Client', kind: 'lead', by: client => client.name},
-    {label: 'Address', kind: 'whole', by: client => client.address || ''},
-    {label: 'State', by: client => client.state},
-    {label: 'Locks', kind: 'number', by: client => client.locks, isDown: true},
-    {label: 'Waiting', kind: 'number', by: client => client.waiters, isDown: true},
-    {label: 'Last seen', kind: 'nowrap', by: seenMs},
-    {label: 'Notified', kind: 'whole', by: client => toldWords(client.notification)}];
-const hostColumns = [{label: 'Host', kind: 'lead', by: host => host.name},
-    {label: 'Address', kind: 'whole', by: host => host.address || ''},
-    {label: 'Watched since', kind: 'nowrap', by: host => -Date.parse(host.registered_at)},
-    {label: 'Owed', by: host => owedWords(host.host), isDown: true},
-    {label: 'Last notice', kind: 'nowrap', by: host => host.rebooted_at
-        ? -Date.parse(host.rebooted_at) : Infinity},
-    {label: 'Notified of reboot', kind: 'whole', by: host => toldWords(host.notification)}];
+// With what the server sorts them by.
+const clientColumns = [{label: 'Client', kind: 'lead', sort: 'name'},
+    {label: 'Address', kind: 'whole', sort: 'address'}, {label: 'State', sort: 'state'},
+    {label: 'Locks', kind: 'number', sort: 'locks', isDown: true},
+    {label: 'Waiting', kind: 'number', sort: 'waiters', isDown: true},
+    {label: 'Last seen', kind: 'nowrap', sort: 'last_seen', isDown: true},
+    {label: 'Notified', kind: 'whole', sort: 'notification'}];
+const hostColumns = [{label: 'Host', kind: 'lead', sort: 'name'},
+    {label: 'Address', kind: 'whole', sort: 'address'},
+    {label: 'Watched since', kind: 'nowrap', sort: 'registered_at', isDown: true},
+    {label: 'Owed', sort: 'owed', isDown: true},
+    {label: 'Last notice', kind: 'nowrap', sort: 'rebooted_at', isDown: true},
+    {label: 'Notified of reboot', kind: 'whole', sort: 'notification'}];
+
+// Those that match every word, as far as the server takes words: 8 of 255 bytes each.
+function clientSearch() {
+    return ui.search.split(/\s+/).filter(word => word).slice(0, 8)
+        .map(word => [...word].slice(0, 60).join('')).join(' ');
+}
+
+sortedLists.clients = new SortedList('clients', 'trouble', () => isMonitor() ? hostColumns
+    : clientColumns, () => ({words: clientSearch(), only: ui.filter === 'all' ? '' : ui.filter}));
 
 // What says nothing new: left out where there is little room.
 function quietCells(client) {
@@ -69,54 +67,42 @@ function hostCells(client) {
 
 let clientSearchTimer = 0;
 
-// When no more is typed for a moment; meanwhile those that are here are shown as far as they match.
+// When no more is typed for a moment.
 function searchClients(text) {
-    Object.assign(ui, {search: text, page: 0});
+    ui.search = text;
     clearTimeout(clientSearchTimer);
-    clientSearchTimer = setTimeout(() => readers.clients.now(), SETTLE_MS);
+    clientSearchTimer = setTimeout(() => sortedLists.clients.restart(), SETTLE_MS);
     draw();
 }
 
 function viewClients() {
-    const words = clientWords(), isSearching = state.clientsAsked !== clientMatch();
     const filters = isMonitor() ? hostFilters : clientFilters;
     if (!(ui.filter in filters))
         ui.filter = 'all';
-    const fits = filters[ui.filter][1], noun = isMonitor() ? 'host' : 'client';
-    const title = isMonitor() ? 'Hosts' : 'Clients';
-    const columns = isMonitor() ? hostColumns : clientColumns;
-    const rows = sorted('clients', columns, state.clients.filter(client => fits(client) &&
-        words.every(word => client.key.includes(word))));
-    const last = Math.max(0, Math.ceil(rows.length / ROWS_SHOWN) - 1);
-    ui.page = Math.min(ui.page, last);
-    const from = ui.page * ROWS_SHOWN, shown = rows.slice(from, from + ROWS_SHOWN);
+    const list = sortedLists.clients, isSearching = !list.isCurrent();
+    const noun = isMonitor() ? 'host' : 'client', title = isMonitor() ? 'Hosts' : 'Clients';
+    const isAll = !ui.search && ui.filter === 'all';
     return h('div', {key: 'clients', class: staleClass()},
-        viewTitle(title, h('span', {class: 'soft'}, state.clientsLoading
-            ? `loading, ${count(state.clientsLoading)} so far` : '')),
+        viewTitle(title),
         h('div', {class: 'controls'},
             searchField('search', 'Search by name, address or id', ui.search, searchClients),
             h('div', {class: 'chips', role: 'group', 'aria-label': `Which ${noun}s`},
-                Object.entries(filters).map(([name, [label]]) => h('button', {
+                Object.entries(filters).map(([name, label]) => h('button', {
                     type: 'button', 'aria-pressed': String(ui.filter === name), key: name,
                     on: {click: () => {
                         ui.filter = name;
-                        ui.page = 0;
-                        draw();
+                        list.restart();
                     }}}, label)))),
-        h('div', {class: 'sheet' + (isSearching ? ' stale' : '')}, shown.length > 0
-            ? table(columns, shown.map(client => ({key: client.id, quiet: quietCells(client),
-                cells: isMonitor() ? hostCells(client) : clientCells(client)})), title, 'clients')
-            : state.clientsMs === 0 ? empty('Loading', 'Loading the list.')
+        h('div', {class: 'sheet' + (isSearching ? ' stale' : '')}, list.rows.length > 0
+            ? table(list.columns(), list.rows.map(client => ({key: client.id,
+                quiet: quietCells(client), cells: isMonitor() ? hostCells(client)
+                    : clientCells(client)})), title, 'clients')
+            : list.readMs === 0 ? empty('Loading', 'Loading the list.')
             : isSearching ? empty('Searching', `The server looks at all ${noun}s.`)
-            : state.clients.length === 0 && !ui.search ? empty(`No ${noun}s yet`, isMonitor() ? 'A host appears ' +
+            : isAll ? empty(`No ${noun}s yet`, isMonitor() ? 'A host appears ' +
                 'here when the lock manager of this machine begins to watch it (SM_MON).'
                 : 'A client appears here with its first lock, or when it registers with the ' +
                 'status monitor.')
             : empty('No matches', `No ${noun} matches the search and the filter.`)),
-        rows.length > 0 ? pager(`${count(from + 1)}–${count(from + shown.length)} of ` +
-            `${count(rows.length)}` + (state.clientsMore ? ' (the server has more)' : ''),
-        ui.page === 0, ui.page === last, step => {
-            ui.page += step;
-            draw();
-        }) : null);
+        list.pager());
 }

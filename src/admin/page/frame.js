@@ -94,8 +94,8 @@ function route(isFirst) {
     ui.view = parts[0] === 'clients' && argument ? 'client' : parts[0] === 'files' ? 'file'
         : tabs().some(([name]) => name === parts[0]) ? parts[0] : 'overview';
     ui.argument = argument;
-    if (before !== ui.view)
-        ui.page = 0;
+    if (before !== ui.view && sortedLists[ui.view])
+        sortedLists[ui.view].cursors = [null];
     drawNow();
     const tab = document.querySelector('nav [aria-current]');
     if (tab)

@@ -1,31 +1,31 @@
 /*
  * notifications.js -- who was told of our restart, and the log.
  */
+const notificationColumns = [{label: 'Client', kind: 'lead', sort: 'name'},
+    {label: 'Address', kind: 'whole', sort: 'address'},
+    {label: 'Our name used', sort: 'name_used'}, {label: 'Transport'},
+    {label: 'Attempt', kind: 'number', sort: 'attempt', isDown: true},
+    {label: 'Result', sort: 'result'},
+    {label: 'Next try', kind: 'nowrap', sort: 'next_try_seconds'}];
+const hostNotificationColumns = [{...notificationColumns[0], label: 'Host'},
+    ...notificationColumns.slice(1)];
+
+sortedLists.notifications = new SortedList('notifications', 'result', () => isMonitor()
+    ? hostNotificationColumns : notificationColumns, () => ({}));
+
 function viewNotifications() {
-    const order = {given_up: 0, waiting: 1, calling: 2, told: 3, none: 4};
-    const columns = [{label: isMonitor() ? 'Host' : 'Client', kind: 'lead', by: row => row.name},
-        {label: 'Address', kind: 'whole', by: row => row.address || ''},
-        {label: 'Our name used', by: row => row.name_used}, {label: 'Transport'},
-        {label: 'Attempt', kind: 'number', by: row => row.attempt, isDown: true},
-        {label: 'Result', by: row => order[row.result]},
-        {label: 'Next try', kind: 'nowrap', by: row => row.next_try_seconds === null ? Infinity
-            : row.next_try_seconds}];
-    const rows = sorted('notifications', columns, [...state.notifications].sort((a, b) =>
-        order[a.result] - order[b.result] || b.attempt - a.attempt));
-    const toldCount = rows.filter(row => row.result === 'told').length;
-    const last = Math.max(0, Math.ceil(rows.length / ROWS_SHOWN) - 1);
-    ui.page = Math.min(ui.page, last);
-    const from = ui.page * ROWS_SHOWN, shown = rows.slice(from, from + ROWS_SHOWN);
+    const list = sortedLists.notifications;
+    const toldCount = Math.max(0, list.total - state.untold);
     return h('div', {key: 'notifications', class: staleClass()},
-        viewTitle('Notifications', rows.length ? h('span', {class: 'soft'}, `${count(toldCount)} ` +
-            `of ${count(rows.length)}${state.notificationsNext ? ' (and more)' : ''} notified`)
-            : null),
-        h('div', {class: 'sheet'}, shown.length === 0
-            ? empty('No notifications', isMonitor() ? 'After a reboot of this machine every watched ' +
+        viewTitle('Notifications', list.total ? h('span', {class: 'soft'}, `${count(toldCount)} ` +
+            `of ${count(list.total)} notified`) : null),
+        h('div', {class: 'sheet' + (list.isCurrent() ? '' : ' stale')}, list.rows.length === 0
+            ? list.readMs === 0 ? empty('Loading', 'Loading the list.')
+            : empty('No notifications', isMonitor() ? 'After a reboot of this machine every watched ' +
                 'host is notified. Each of them appears here until it has answered.'
                 : 'After a restart the server notifies every client that held a lock, and after a ' +
                 'release the client it concerns. Each of them appears here with the result.')
-            : table(columns, shown.map(row => ({key: row.client, cells: [
+            : table(list.columns(), list.rows.map(row => ({key: row.client, cells: [
                 [clientLink(row.client, row.name || '(no name)'), h('span', {class: 'sub'},
                     row.client + ', ' + row.protocol)],
                 address(row.address),
@@ -34,11 +34,7 @@ function viewNotifications() {
                     : row.result === 'given_up' ? 'bad' : 'warn'),
                 row.next_try_seconds === null ? '–' : 'in ' + duration(row.next_try_seconds)]})),
             'Notifications', 'notifications')),
-        rows.length > ROWS_SHOWN ? pager(`${count(from + 1)}–${count(from + shown.length)} of ` +
-            count(rows.length), ui.page === 0, ui.page === last, step => {
-            ui.page += step;
-            draw();
-        }) : null);
+        list.pager());
 }
 
 function viewLog() {

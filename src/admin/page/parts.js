@@ -89,11 +89,13 @@ function sortBy(name, column, isDownFirst) {
         delete ui.sorts[name]; // the third time: as it was
     else
         ui.sorts[name] = {column, isDown};
-    ui.page = 0;
+    if (sortedLists[name])
+        sortedLists[name].restart();
     draw();
 }
 
-// A table whose rows are in the order of `sorted`, if it has a name for that.
+// A table whose rows are in the order of `sorted`, or of the server, where columns have `sort`, if
+// it has a name for that.
 function table(columns, rows, label, name) {
     const chosen = name && ui.sorts[name];
     return h('table', {role: 'table', 'aria-label': label},
@@ -101,7 +103,7 @@ function table(columns, rows, label, name) {
             const isChosen = chosen && chosen.column === i;
             return h('th', {role: 'columnheader', scope: 'col', class: column.kind || '',
                 'aria-sort': isChosen ? (chosen.isDown ? 'descending' : 'ascending') : false},
-            name && column.by ? h('button', {type: 'button', class: 'sort', on: {click: () =>
+            name && (column.by || column.sort) ? h('button', {type: 'button', class: 'sort', on: {click: () =>
                 sortBy(name, i, column.isDown)}}, column.label, h('span', {class: 'arrow',
                 'aria-hidden': 'true'}, isChosen ? (chosen.isDown ? '↓' : '↑') : '↕')) : column.label);
         }))),

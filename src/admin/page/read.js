@@ -105,62 +105,13 @@ async function readAttention() {
     const [crashed, givenUp, notifications, ...blocked] = await Promise.all([
         ask(query('clients', {state: 'crashed', limit: 20})),
         ask(query('clients', {state: 'given_up', limit: 20})),
-        ask(query('notifications', {limit: PAGE_MAX})),
+        ask(query('notifications', {sort: 'result', only: 'untold', limit: UNTOLD_MAX})),
         ...worst.map(id => readBlocked(id, BLOCKED_MAX)),
     ]);
     state.absent = [...crashed.clients, ...givenUp.clients];
     state.blocked = new Map(worst.map((id, i) => [id, blocked[i].waiters]));
-    state.notifications = notifications.notifications;
-    state.notificationsNext = notifications.next;
-}
-
-const clientWords = () => ui.search.toLowerCase().split(/\s+/).filter(word => word);
-
-// What the server looks for, in all clients: of several words the longest. The page looks for the
-// others in what it gets. (It takes 255 bytes.)
-// Sent as it was typed: the server takes A for a, and no other letters for each other.
-function clientMatch() {
-    const longest = ui.search.split(/\s+/).reduce((best, word) => word.length > best.length ? word
-        : best, '');
-    return [...longest].slice(0, 60).join('');
-}
-
-// All of them, or those that match: those in trouble are shown while the rest still comes.
-async function readClients() {
-    const rows = new Map(), match = clientMatch();
-    const isWanted = () => ui.view === 'clients' && match === clientMatch();
-    const take = page => {
-        for (const row of page.clients) {
-            row.key = [row.id, row.name, row.address, row.mon_name].join(' ').toLowerCase();
-            row.order = rank(row) + row.name.replace(/[0-9]+/g, digits => digits.padStart(9, '0'));
-            rows.set(row.id, row);
-        }
-    };
-    const isFirst = state.clientsMs === 0 || state.clientsAsked !== match;
-    const show = () => {
-        state.clientsAsked = match;
-        state.clients = [...rows.values()].sort((a, b) => a.order < b.order ? -1
-            : a.order > b.order ? 1 : 0);
-    };
-    for (const word of ['given_up', 'crashed', 'recovering'])
-        take(await ask(query('clients', {state: word, match, limit: PAGE_MAX})));
-    let cursor = null;
-    do {
-        const page = await ask(query('clients', {match, limit: PAGE_MAX, cursor}));
-        take(page);
-        cursor = page.next;
-        state.clientsLoading = rows.size;
-        if (isFirst && cursor && isWanted()) {
-            show();
-            draw();
-        }
-    } while (cursor && rows.size < CLIENTS_MAX && isWanted());
-    if (!isWanted())
-        return; // somebody looks at something else
-    show();
-    state.clientsMore = cursor !== null;
-    state.clientsLoading = 0;
-    state.clientsMs = Date.now();
+    state.unnotified = notifications.notifications;
+    state.untold = notifications.total;
 }
 
 async function readClient() {
@@ -303,7 +254,9 @@ const readers = {
     // Of whom others wait for the status says.
     attention: new Reader(readAttention, () => state.status !== null &&
         ['overview', 'notifications'].includes(ui.view)),
-    clients: new Reader(readClients, () => ui.view === 'clients', 20),
+    clients: new Reader(() => sortedLists.clients.read(), () => ui.view === 'clients', 20),
+    notifications: new Reader(() => sortedLists.notifications.read(), () =>
+        ui.view === 'notifications', 20),
     client: new Reader(readClient, () => ui.view === 'client'),
     locks: new Reader(readLocks, () => ui.view === 'locks', 10),
     config: new Reader(readConfig, () => ui.view === 'config', 10),

@@ -20,8 +20,8 @@ const BLOCKED_MAX = 50;       // requests that are read of one client that block
 const LANES_MAX = 40;         // owners of a file drawn in full
 const LANES_BRIEF = 6;        // where several files are shown
 const BARS_MAX = 120;         // ranges drawn in one row
+const UNTOLD_MAX = 100;       // clients that were not notified, read to name some
 const PAGE_MAX = 1000;        // rows that the server gives at once
-const CLIENTS_MAX = 50000;    // kept for sorting and paging
 const LOG_MAX = 1000, LOG_SHOWN = 200;
 const SAMPLES_MAX = 360;      // an hour
 const POLL_MS = 2000;         // without a stream
@@ -41,9 +41,8 @@ const state = {
     troublesSaid: new Map(),  // key to title
     absent: [],               // clients that crashed or were given up
     blocked: new Map(),       // some of the requests that each of the worst blockers blocks
-    notifications: [], notificationsNext: null,
-    clients: [], clientsMs: 0, clientsMore: false, clientsLoading: 0,
-    clientsAsked: '',         // the word that they were searched for
+    unnotified: [],           // clients that could not be told of our restart, the worst of them
+    untold: 0,                // how many are still to be told
     client: null, clientAsked: '', clientError: '',
     clientLocks: [], clientLocksNext: null, clientWaiters: [], clientBlocks: [],
     clientBlocksMore: false,
@@ -59,7 +58,7 @@ const state = {
     log: [], logCount: 0,
 };
 const ui = {
-    view: 'overview', argument: '', search: '', filter: 'all', page: 0, filePage: 0,
+    view: 'overview', argument: '', search: '', filter: 'all', filePage: 0,
     lockSearch: '', logSearch: '', theme: 'auto', hover: null,
     sorts: {}, lockExport: '', configSearch: '', configAll: false, copied: '',
 };

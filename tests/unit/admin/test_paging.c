@@ -1,6 +1,6 @@
 /*
  * test_paging.c -- a search that finds little ends after a while, and `next` leads on from there;
- * what it could not look at in full it counts.
+ * what it could not look at in full it counts. A sorted page is whole, however long that takes.
  *
  * Client and server take turns in one thread. Each piece of a page takes a second here.
  */
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { COUNT = 3000, PAGES_MAX = 100 };
+enum { COUNT = 3000, CLIENTS = 3000, PAGES_MAX = 100 };
 
 static struct world {
     uv_loop_t loop;
@@ -57,6 +57,7 @@ TEST_FIXTURE(start)
     int exit_code;
     limits.locks_max = limits.locks_per_client_max = limits.batch_puts_max = 2 * COUNT;
     limits.bytes_max = 64 << 20;
+    limits.clients_max = 2 * CLIENTS;
     locker_new(&limits);
     lock_many(the_core, 5, A, 0, COUNT);
     settle();
@@ -162,6 +163,49 @@ TEST(test_paging__a_plain_page_is_full)
         rows++;
     assert_int_equal(rows, 1000);
     assert_null(strstr(answer, "unnamed"));
+}
+
+/* Each has a lock, and those with larger numbers come first in their table. */
+static void add_clients(void)
+{
+    char name[32];
+    for (uint32_t i = CLIENTS; i > 0; i--) {
+        (void)snprintf(name, sizeof name, "node%u", i);
+        struct locker who = {"10.0.0.9", name, 1};
+        lock_many(the_core, 5, who, 100000 + i, 1);
+        if (i % 1000 == 0)
+            settle();
+    }
+    settle();
+}
+
+/* Reads a page, and the rows' names in order; returns how many. */
+static uint32_t expect_names(const char *path, uint32_t first, int step)
+{
+    char name[32];
+    const char *answer = get(path);
+    uint32_t rows = 0;
+    for (const char *at = answer; (at = strstr(at, "\"name\":\"node")) != NULL; at++, rows++) {
+        (void)snprintf(name, sizeof name, "\"name\":\"node%d\"", (int)first + step * (int)rows);
+        assert_int_equal(strncmp(at, name, strlen(name)), 0);
+    }
+    assert_int_equal(number(answer, "\"total\":"), CLIENTS);
+    return rows;
+}
+
+TEST(test_paging__a_sorted_page_is_whole)
+{
+    add_clients();
+    uint64_t before_ns = world.now_ns;
+    assert_int_equal(expect_names("/api/v1/clients?words=node&sort=name&limit=1000", 1, 1), 1000);
+    assert_true(world.now_ns - before_ns >= 3 * SECOND_NS); /* in pieces, beyond its time */
+    assert_int_equal(number(get("/api/v1/clients?words=node&sort=name"), "\"before\":"), 0);
+    assert_int_equal(expect_names("/api/v1/clients?words=node&sort=-name", CLIENTS, -1), 100);
+    /* behind node2950: 50 are left */
+    const char *rest = "/api/v1/clients?words=node&sort=name&cursor=0-99999-6e6f646532393530";
+    assert_int_equal(expect_names(rest, 2951, 1), 50);
+    assert_int_equal(number(get(rest), "\"before\":"), 2950);
+    assert_non_null(strstr(get(rest), "\"next\":null"));
 }
 
 TEST_MAIN(start, stop, NULL, NULL)
