@@ -124,10 +124,13 @@ static bool visit(void *context, const json_t *row)
     return !list->is_total_known;
 }
 
+/* The titles are as wide as the first rows that are printed: those that are yet to be sorted are
+ * waited for. */
 static void print_page(void *context)
 {
     struct lock_list *list = context;
-    if (list->grid != NULL && (list->shown_count > 0 || list->handle[0] == '\0'))
+    bool is_sorting = list->sort.count > 0 && list->shown_count == 0;
+    if (list->grid != NULL && !is_sorting && (list->shown_count > 0 || list->handle[0] == '\0'))
         grid_print(list->grid);
 }
 

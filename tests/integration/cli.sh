@@ -161,8 +161,11 @@ says 'limit 0: not a number above 0'
 ask 2 locks --limit x
 # order NAMES: the files of the rows, by the first byte of their handles (one, two, three).
 order() { expect "in order" same "$(awk '/^c/ { printf "%s ", substr($NF, 1, 4) }' <<< "$output")" "$1"; }
+ask 0 locks
+titles=${output%%AGE*}
 ask 0 locks --sort age
 order '6f6e 7477 7468 '
+expect "titles are above their columns" same "${output%%AGE*}" "$titles"
 ask 0 locks --sort file
 order '6f6e 7468 7477 '
 ask 0 locks --sort client
