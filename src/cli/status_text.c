@@ -333,8 +333,8 @@ static void print_locks(FILE *out, const json_t *status, const struct status_sha
     print_silent(out, json_object_get(status, "silent_holders"), shape);
     print_conflicts(out, json_object_get(status, "name_conflicts"), shape);
     (void)fputs("clients   ", out);
-    print_count(out, print_integer(status, "clients"));
-    (void)fputs(" lock clients, ", out);
+    print_plural(out, print_integer(status, "clients"), "lock client");
+    (void)fputs(", ", out);
     print_count(out, print_integer(status, "registrants"));
     (void)fputs(" monitor-only\n"
                 "locks     ",

@@ -9,9 +9,12 @@
 #      install.md;
 #  (3) the takeover hook of groups and what its unit does at the end (high-availability.md) move an
 #      address, and a process that ends late does not remove it; the configurations there are accepted;
-#      the database is made, filled, asked who serves what, and rid of a session as that page says.
+#      the database is made, filled, asked who serves what, and rid of a session as that page says;
+#  (4) every command that troubleshooting.md advises, in the middle of a sentence or a table, helps with
+#      what it is advised for; the sentences and metrics it names are those of the programs, and the
+#      exit codes those of the manual.
 #
-# (2) and (3) need root: default places are below file systems of the test's own, in a mount, pid and
+# (2) to (4) need root: default places are below file systems of the test's own, in a mount, pid and
 # network namespace, with a client in another network.
 # shellcheck disable=SC2317,SC2016,SC1003 # called by their names; text of documents
 set -u
@@ -172,8 +175,9 @@ try_first_steps() {
     expect "the default store" matches "$output" 'store = lmdb:/var/lib/holdfast'
     serve getting-started 'holdfast serve' first
     works getting-started 'holdfast status'
-    client 12049 keep mail 0 100 > "$work/web1.out" 2>&1 &
-    server_pids+=($!)
+    nsenter --target "$network" --net "$PEER" -s 192.0.2.7 -n web1 192.0.2.1 12049 keep mail 0 100 > "$work/web1.out" 2>&1 &
+    web1=$!
+    server_pids+=("$web1")
     expect "a lock" log_has "$work/web1.out" '^granted'
     works getting-started 'rpcinfo -p localhost'
     expect "the lock manager" matches "$output" '100021 +4 +tcp +12049 +nlockmgr'
@@ -217,6 +221,74 @@ try_backup() {
     expect "with the lock" matches "$(cat "$work/restored.out")" '1 client, 1 lock, '
     expect "it knows that more may be missing" log_has "$work/restored.log" 'may have lost records'
     stop TERM
+}
+
+# advised COMMAND [AS]: a command of troubleshooting.md, typed with names of ours in place of the page's.
+advised() {
+    grep -qF "\`$1\`" "$docs/troubleshooting.md" || { echo "FAILED: troubleshooting has no '$1'" >&2; exit 1; }
+    echo "$1" >> "$work/advised"
+    output=$(eval "${2-$1}" 2>&1 < /dev/null)
+    code=$?
+}
+helps() { expect "troubleshooting: $1: $output" same "$code" "$2" && expect "troubleshooting: $1" matches "$output" "$3"; }
+neighbour() { "$PEER" -s 192.0.2.1 -n db1 192.0.2.1 12049 "$@"; }
+
+try_troubleshooting() {
+    rm -rf /var/lib/holdfast
+    kill -KILL "$web1" # its host is up, and nothing answers there
+    serve getting-started 'holdfast serve' trouble
+    expect "a lock of a client that goes" same "$(client 12049 lock mail 0 100)" granted
+    stop KILL
+    serve getting-started 'holdfast serve' recovering
+    advised 'holdfast status' # whether that needs attention is known when the client could not be reached
+    expect "troubleshooting: status" matches "$output" 'clients   1 lock client,.*waiting for 1 lock of 1 client'
+    advised 'holdfast drill' && helps drill 1 'web1 +192\.0\.2\.7'
+    advised 'holdfast check-client ADDRESS' 'holdfast check-client 192.0.2.7' && helps check-client 1 'rpcbind|port 111|portmapper'
+    advised 'holdfast end-grace' 'holdfast end-grace --yes' && helps end-grace 0 'Grace period ended'
+    expect "a lock whose holder is dead" same "$(client 12049 lock mail 0 100)" granted
+    neighbour wait mail 50 10 > "$work/neighbour" 2>&1 &
+    server_pids+=($!)
+    expect "a client waits for it" log_has "$work/neighbour" '^waiting'
+    advised 'holdfast locks --waiting' && helps 'locks --waiting' 0 'db1 .* c[0-9]+ '
+    advised 'holdfast release CLIENT' 'holdfast release web1 --yes' && helps release 0 'released 1 lock'
+    expect "it has the lock" log_has "$work/neighbour" '^granted'
+    advised 'holdfast move' 'holdfast move --help' && helps move 0 'move CLIENT ADDRESS'
+    advised 'holdfast exports' && helps exports 0 'export'
+    advised 'holdfast reload' && helps reload 0 'Nothing to change'
+    advised 'rpcinfo -p localhost' && helps 'rpcinfo -p' 0 '100021 +4 +tcp +12049'
+    advised 'rpcinfo -T tcp server 100021 4' "nsenter --target $network --net rpcinfo -T tcp 192.0.2.1 100021 4" &&
+        helps 'rpcinfo -T' 0 'ready and waiting'
+    advised 'ss -tulpn' && helps ss 0 ':12049 .*holdfastd'
+    expect "troubleshooting: each command was tried" diff <(grep -oE '`(holdfast [a-z]|rpcinfo |ss )[^`]*`' \
+        "$docs/troubleshooting.md" | tr -d '`' | sort -u) <(sort -u "$work/advised")
+    curl -s http://127.0.0.1:12080/metrics > "$work/metrics"
+    for name in $(grep -oE '`(holdfast|nlm)_[a-z_]+`' "$docs/troubleshooting.md" | tr -d '`' | sort -u); do
+        expect "troubleshooting: $name is a metric" grep -q "^# TYPE $name " "$work/metrics"
+    done
+    stop TERM
+    "$HOLDFAST" serve --help > "$work/manual"
+    holdfastd --manual >> "$work/manual"
+    for number in $(sed -n 's/^| \([0-9]*\) | .*/\1/p' "$docs/troubleshooting.md"); do
+        expect "troubleshooting: $number is an exit code" grep -qw "$number" "$work/manual"
+    done
+}
+
+# What others say: kernels of clients, their mount command and C library.
+is_of_others() {
+    case $1 in
+    lockd:* | 'No locks available' | 'Permission denied' | 'Stale file handle' | 'spurious grace period reject' | \
+        'access denied by server while mounting' | 'kernel oplocks = yes') ;;
+    *) return 1 ;;
+    esac
+}
+# Sentences in back quotes; the programs have them word by word, up to what is not always the same.
+try_sentences() {
+    while read -r sentence; do
+        is_of_others "$sentence" && continue
+        expect "troubleshooting: '$sentence' is a sentence of ours" grep -qaF -- "$(sed 's/^not registered: //; s/ DIR:.*//; s/CAP_.*//; s/ \.\.\.$//' <<< "$sentence")" \
+            "$(command -v holdfastd)" "$HOLDFAST"
+    done < <(awk -F '`' '{ for (i = 2; i <= NF; i += 2) if ($i ~ / .* / && $i !~ /^(holdfast [a-z]|rpcinfo )/) print $i }' \
+        <(tr '\n' ' ' < "$docs/troubleshooting.md"))
 }
 
 try_files() {
@@ -366,6 +438,8 @@ if [ -n "${COMMANDS_INSIDE-}" ]; then
     make_places || { echo "cannot make the places of the test"; exit 1; }
     try_first_steps
     try_backup
+    try_troubleshooting
+    try_sentences
     try_files
     try_tracker
     try_hooks
