@@ -5,8 +5,8 @@
 #  (1) the commands of docs/sizing.md show what that page says of an empty server;
 #  (2) the firewall of docs/security.md lets clients call the server's ports, and nobody else;
 #  (3) its configuration is one;
-#  (4) the options that install.md, sizing.md, security.md and containers.md name are options, and
-#      their links lead somewhere.
+#  (4) the options and commands that a document for administrators names are there, and its links lead
+#      somewhere.
 #
 # What is said to be an example there is not run.
 # shellcheck disable=SC2317,SC2016 # called by their names; back quotes of Markdown
@@ -66,12 +66,20 @@ expect "the fixed ports" same $? 0
 expect "are in force" matches "$output" 'source-ports = 800-899'
 
 # (4)
-known=$("$holdfastd" --help | grep -o -- '--[a-z-]*' | sort -u)
-for page in install sizing security containers; do
+PATH=$(dirname "$holdfastd"):$PATH # as if installed: holdfast starts it
+commands=$("$HOLDFAST" --help | sed -n 's/^  \([a-z-]*\) .*/\1/p')
+expect "commands" [ "$(wc -l <<< "$commands")" -gt 15 ]
+known=$(for command in $commands; do "$HOLDFAST" "$command" --help; done | grep -o -- '--[a-z-]*' | sort -u)
+for page in $(cd "$docs" && ls -- [a-z]*.md); do
+    page=${page%.md}
     for option in $(grep -oE -- '`--[a-z-]+' "$docs/$page.md" | tr -d '`' | sort -u); do
         expect "$page.md: $option is an option" grep -qx -- "$option" <<< "$known"
     done
-    for link in $(grep -oE '\]\([^)]+\)' "$docs/$page.md" | tr -d '])('); do
+    for command in $(grep -oE '`holdfast [a-z-]+' "$docs/$page.md" | cut -d ' ' -f 2 | sort -u); do
+        expect "$page.md: holdfast $command is a command" grep -qx -- "$command" <<< "$commands"
+    done
+    for link in $(grep -oE '\]\([^)]+\)' "$docs/$page.md" | tr -d '])(' | grep -v '^https\?:'); do
+        link=${link/#\#/$page.md#}
         expect "$page.md: $link is there" [ -e "$docs/${link%%#*}" ]
         case $link in
         *'#'*)
