@@ -14,9 +14,11 @@
  *  (1) The outcome is published before the wake function runs, so that the woken thread finds it.
  *  (2) After a failed commit the store is not touched again except to be closed (D9).
  *  (3) The store is opened before this thread starts and closed by it: one thread at a time.
- *  (4) A copy hears of every batch before the store does. Under any load it makes one step for each
- *      batch: it comes to an end, and a batch waits for one step at most, and for the copy of what
- *      it changes itself.
+ *  (4) A copy hears of every batch before the store does. Under any load it makes steps: it comes to
+ *      an end, and a batch waits for one step at most, and for the copy of what it changes itself.
+ *  (5) While there are batches a copy rests after each step, COPY_REST times as long as that took:
+ *      not only this thread is what it costs, but also the server thread that passes the lines on,
+ *      and who takes them. Whoever is given less of a processor makes longer steps and rests more.
  */
 #include "store/worker.h"
 
@@ -32,6 +34,10 @@
 
 /* How often space is looked for while there is none. */
 #define ROOM_RETRY_NS SECOND_NS
+/* So long after a batch another one is expected. */
+#define IN_USE_NS (100 * MS_NS)
+
+enum { COPY_REST = 3 };
 
 struct worker {
     pthread_t thread;
@@ -48,6 +54,9 @@ struct worker {
     bool is_stopping, has_ended, has_failed;
     struct copy *copy;    /* being made; NULL: none. Only the thread ends it */
     bool is_turn_of_copy; /* there was a batch, or upkeep, since its last step */
+    /* The thread's own. */
+    uint64_t committed_ns; /* the end of the last batch; 0: none yet */
+    uint64_t rest_end_ns;  /* of the copy */
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -104,7 +113,11 @@ static void run_copy(struct worker *worker)
     struct copy *copy = worker->copy;
     worker->is_turn_of_copy = false;
     unlock(worker);
+    uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
     bool is_over = copy_step(copy, worker->store);
+    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
+    bool is_in_use = worker->committed_ns != 0 && begin_ns - worker->committed_ns < IN_USE_NS;
+    worker->rest_end_ns = is_in_use ? end_ns + COPY_REST * (end_ns - begin_ns) : 0;
     lock(worker);
     if (is_over)
         end_copy(worker, NULL);
@@ -126,7 +139,8 @@ static void run_commit(struct worker *worker)
         copy_keep(copy, worker->store, &batch);
     struct worker_report report = {.txn = batch.txn};
     int code = store_commit(worker->store, &batch, &report.failure);
-    uint64_t took_ns = clock_ns(CLOCK_MONOTONIC) - began_ns;
+    worker->committed_ns = clock_ns(CLOCK_MONOTONIC);
+    uint64_t took_ns = worker->committed_ns - began_ns;
     report.write_ns = min_u64(clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran_ns, took_ns);
     report.sync_ns = took_ns - report.write_ns;
     report.news = code == 0 ? WORKER_COMMITTED : WORKER_FAILED;
@@ -160,8 +174,12 @@ static bool run_tend(struct worker *worker)
 }
 
 /* Waits for work. True when it is time to look for room again. */
-static bool wait_for_work(struct worker *worker)
+static bool wait_for_work(struct worker *worker, bool is_copying)
 {
+    if (is_copying) { /* it rests */
+        (void)wait_until(&worker->to_thread, &worker->mutex, worker->rest_end_ns);
+        return false;
+    }
     if (worker->has_failed || worker->report.has_room) {
         CHECK(pthread_cond_wait(&worker->to_thread, &worker->mutex) == 0);
         return false;
@@ -175,6 +193,11 @@ static bool may_copy(struct worker *worker)
     return worker->copy != NULL && !worker->is_stopping && copy_is_wanting(worker->copy);
 }
 
+static bool is_resting(const struct worker *worker)
+{
+    return worker->rest_end_ns != 0 && clock_ns(CLOCK_MONOTONIC) < worker->rest_end_ns;
+}
+
 static void *run(void *argument)
 {
     struct worker *worker = argument;
@@ -185,7 +208,8 @@ static void *run(void *argument)
         if (worker->has_failed)
             end_copy(worker, "the store failed");
         bool is_copying = may_copy(worker);
-        if (is_copying && (worker->is_turn_of_copy || (!worker->is_queued && !may_tend))) {
+        if (is_copying && !is_resting(worker) &&
+            (worker->is_turn_of_copy || (!worker->is_queued && !may_tend))) {
             run_copy(worker);
         } else if (worker->is_queued) {
             run_commit(worker);
@@ -195,7 +219,7 @@ static void *run(void *argument)
         } else if (may_tend) {
             may_tend = run_tend(worker);
         } else {
-            may_tend = wait_for_work(worker);
+            may_tend = wait_for_work(worker, is_copying);
         }
     }
     end_copy(worker, "the server is stopping");

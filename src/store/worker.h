@@ -4,8 +4,8 @@
  * The server thread hands over a batch and continues to fill the next one; the worker calls the
  * back end and posts the outcome through a callback that runs on the worker's thread and may only
  * wake the server's loop. Between batches it tends the store, and makes a copy of it if asked to:
- * one step after each commit, and as many as there is time for while there is nothing to commit.
- * This hand-off holds the only mutex that locks depend on.
+ * in small steps, with rests between them while there are batches to commit. This hand-off holds
+ * the only mutex that locks depend on.
  *
  * All functions here belong to the server thread.
  */

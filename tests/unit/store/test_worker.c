@@ -38,7 +38,14 @@ struct store {
     uint32_t locks; /* what it holds */
     int walk_count; /* calls of store_walk */
     int wake_count;
+    bool is_slow; /* a walk over locks takes WALK_NS; how copies rest is seen: */
+    uint64_t committed_ns, walked_ns; /* the end of the last commit, and of such a walk */
+    bool must_rest;                   /* that walk began soon after a commit */
+    int rests, rests_missed;
 };
+
+#define WALK_NS (2 * MS_NS)
+#define SOON_NS (50 * MS_NS)
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -90,6 +97,7 @@ int store_commit(struct store *store, const struct store_batch *batch,
         *ret_failure = (struct store_failure){.exit_code = 74, .text = "the disk is gone"};
     store->last_txn = batch->txn;
     store->commit_count++;
+    store->committed_ns = clock_ns(CLOCK_MONOTONIC);
     leave(store);
     return code;
 }
@@ -112,6 +120,17 @@ bool store_can_walk(const struct store *store)
     return !store->is_shared;
 }
 
+/* Entered and left with the mutex. */
+static void take_time(struct store *store)
+{
+    uint64_t begin_ns = clock_ns(CLOCK_MONOTONIC);
+    if (store->must_rest)
+        *(begin_ns - store->walked_ns >= 3 * WALK_NS ? &store->rests : &store->rests_missed) += 1;
+    store->must_rest = store->committed_ns != 0 && begin_ns - store->committed_ns < SOON_NS;
+    while ((store->walked_ns = clock_ns(CLOCK_MONOTONIC)) - begin_ns < WALK_NS)
+        continue;
+}
+
 /* A walk of the store thread over locks that are all alike. */
 int store_walk(struct store *store, struct store_slots slots, store_visit_fn visit, void *context,
                struct store_failure *ret_failure)
@@ -122,6 +141,8 @@ int store_walk(struct store *store, struct store_slots slots, store_visit_fn vis
     enter(store);
     store->walk_count++;
     uint32_t count = slots.kind == RECORD_LOCK ? store->locks : 0;
+    if (store->is_slow && slots.kind == RECORD_LOCK && slots.from < count)
+        take_time(store);
     leave(store);
     for (uint32_t slot = slots.from; stop == 0 && slot < count && slot < slots.end; slot++)
         stop = visit(context, slots.kind, slot, (struct bytes){value, sizeof value});
@@ -414,9 +435,9 @@ TEST(test_worker__copies_while_there_is_nothing_else)
     assert_int_equal(fake.commit_count, 0);
 }
 
-TEST(test_worker__copies_one_step_per_batch_under_load)
+/* Batch after batch, until the copy has come to its end. */
+static void copy_under_load(void)
 {
-    fake.locks = 30000;
     uint32_t lines = 0;
     struct worker_report report;
     char piece[64 * 1024];
@@ -442,6 +463,22 @@ TEST(test_worker__copies_one_step_per_batch_under_load)
     assert_int_equal(lines, fake.locks + 1);
     assert_false(copy_cancel(copy));
     assert_true(worker_free(worker, PATIENCE_NS));
+}
+
+TEST(test_worker__copies_under_load)
+{
+    fake.locks = 30000;
+    copy_under_load();
+}
+
+/* A step of the copy is followed by a rest, three times as long. */
+TEST(test_worker__copies_rest_under_load)
+{
+    fake.locks = 1000;
+    fake.is_slow = true;
+    copy_under_load();
+    assert_int_equal(fake.rests_missed, 0);
+    assert_true(fake.rests > 0);
 }
 
 /* A copy that has broken off costs the batch no more reads. */
