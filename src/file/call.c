@@ -93,8 +93,8 @@ const struct mac_key *call_key(const struct call *call)
     return &call->service->options.key;
 }
 
-/* 16 bits of the epoch, 24 of chance, 24 that count errors: two runs in a row never have the same, nor
- * does one on a store that was restored or lost, whose epochs come again. */
+/* 16 bits of the epoch, 24 of chance, 24 that count errors: two runs in a row never have the same,
+ * nor does one on a store that was restored or lost, whose epochs come again. */
 void call_get_verifier(const struct call *call, uint8_t ret[NFS_VERF_LEN], uint32_t *ret_errors)
 {
     const struct file_options *options = &call->service->options;
