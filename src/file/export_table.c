@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "file/handle.h"
+#include "file/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,8 +90,8 @@ static bool classify(struct export *export)
     uint64_t magic = (uint64_t)(uint32_t)fs.f_type;
     export->is_memory = magic == TMPFS_MAGIC || magic == RAMFS_MAGIC;
     export->is_elsewhere = is_asking(magic);
-    export->is_journaled =
-        export->is_memory || magic == EXT4_SUPER_MAGIC || magic == XFS_SUPER_MAGIC;
+    export->is_journaled = export->is_memory || magic == XFS_SUPER_MAGIC ||
+                           (magic == EXT4_SUPER_MAGIC && journal_is_there(export->device));
     return true;
 }
 
@@ -107,10 +108,12 @@ static bool open_root(struct export *export, struct text *why)
     export->root_fd = open(resolved, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (export->root_fd < 0)
         return say(why, export->directory, "cannot be opened", errno), false;
-    if (fstat(export->root_fd, &st) != 0 || !classify(export))
+    if (fstat(export->root_fd, &st) != 0)
         return say(why, export->directory, "cannot be examined", errno), false;
     export->device = st.st_dev;
     export->root_inode = st.st_ino;
+    if (!classify(export))
+        return say(why, export->directory, "cannot be examined", errno), false;
     struct handle_object object;
     int code = handle_object_at(export->root_fd, ".", &object, &export->mount_id);
     if (code == -EOVERFLOW)

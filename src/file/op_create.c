@@ -262,10 +262,11 @@ static struct descriptor *put_object(struct call *call, int path_fd, bool is_fou
     return descriptor;
 }
 
-static void sync_object(struct call *call, struct descriptor *descriptor)
+/* The sync of its directory has it too, if there is a journal, and nothing came behind the name. */
+static void sync_object(struct call *call, struct descriptor *descriptor, bool is_behind)
 {
     if (descriptor != NULL && call->result.stat == NFS_OK && !call->rights->is_async &&
-        !call->export->is_journaled)
+        (is_behind || !call->export->is_journaled))
         call_must_sync(call, descriptor, true);
 }
 
@@ -275,7 +276,7 @@ static void finish_file(struct call *call, const struct directory *directory, in
     struct descriptor *descriptor = put_object(call, path_fd, false, &st);
     if (descriptor == NULL)
         unmake(directory, 0);
-    sync_object(call, descriptor);
+    sync_object(call, descriptor, false);
 }
 
 static void create_existing(struct call *call, const struct directory *directory)
@@ -301,7 +302,7 @@ static bool begin_make(struct call *call, const struct directory *directory, mod
     enum once_verdict verdict = once_judge_make(call, directory, type, &made);
     *ret_is_half = verdict == ONCE_HALF;
     if (verdict == ONCE_DONE)
-        sync_object(call, made);
+        sync_object(call, made, true);
     else
         once_begin(call, NULL, NULL);
     return verdict != ONCE_DONE;
@@ -360,8 +361,7 @@ static void complete(struct call *call, struct directory *directory, bool needs_
         return;
     }
     attributes_after(call, descriptor->path_fd, &call->result.attr);
-    if (S_ISDIR(st.st_mode) || needs_more)
-        sync_object(call, descriptor);
+    sync_object(call, descriptor, needs_more);
 }
 
 void op_mkdir(struct call *call)
