@@ -159,6 +159,8 @@ static void post_calls(struct connection *link, uint32_t index)
             continue;
         }
         uint32_t xid = ++link->sequence * ENGINE_IN_FLIGHT_MAX + at;
+        if (xid == 0) /* that is no call */
+            xid = ++link->sequence * ENGINE_IN_FLIGHT_MAX + at;
         link->slots[at] = (struct slot){xid, run.now_ns};
         add_call(link, &call, xid);
         run.posted++;
