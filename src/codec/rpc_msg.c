@@ -26,11 +26,13 @@
 enum { MSG_CALL = 0, MSG_REPLY = 1 };
 enum { REPLY_ACCEPTED = 0, REPLY_DENIED = 1 };
 enum { DENIED_RPC_MISMATCH = 0, DENIED_AUTH_ERROR = 1 };
+enum { ACCEPTED_LEN = 24 };
 
 static bool get_auth_sys(struct bytes body, struct rpc_credential *ret)
 {
     struct xdr_in in = xdr_in_of(body);
-    struct rpc_credential credential = {.flavor = RPC_AUTH_SYS};
+    struct rpc_credential credential;
+    credential.flavor = RPC_AUTH_SYS;
     xdr_get_u32(&in); /* stamp: the caller's own business */
     credential.machine = xdr_get_opaque(&in, RPC_AUTH_MACHINE_MAX);
     credential.uid = xdr_get_u32(&in);
@@ -50,7 +52,9 @@ static enum rpc_call_result get_credential(uint32_t flavor, struct bytes body,
                                            struct rpc_credential *ret)
 {
     if (flavor == RPC_AUTH_NONE) {
-        *ret = (struct rpc_credential){.flavor = RPC_AUTH_NONE};
+        ret->flavor = RPC_AUTH_NONE;
+        ret->machine = (struct bytes){0};
+        ret->uid = ret->gid = ret->group_count = 0;
         return RPC_CALL_OK;
     }
     if (flavor == RPC_AUTH_SYS)
@@ -58,58 +62,60 @@ static enum rpc_call_result get_credential(uint32_t flavor, struct bytes body,
     return RPC_CALL_REJECTED;
 }
 
-/* Is what follows an authenticator that is too long? */
-static bool is_too_long(struct xdr_in in)
+/* An authenticator. False: it is too long, and nothing behind its length was read. */
+static bool get_authenticator(struct xdr_in *in, uint32_t *ret_flavor, struct bytes *ret_body)
 {
-    (void)xdr_get_u32(&in);
-    uint32_t len = xdr_get_u32(&in);
-    return xdr_in_ok(&in) && len > RPC_AUTH_BODY_MAX;
+    *ret_flavor = xdr_get_u32(in);
+    uint32_t len = xdr_get_u32(in);
+    if (len > RPC_AUTH_BODY_MAX)
+        return false;
+    *ret_body = xdr_get_fixed(in, len);
+    return true;
 }
 
 enum rpc_call_result rpc_msg_get_call(struct bytes message, struct rpc_call *ret)
 {
     struct xdr_in in = xdr_in_of(message);
-    struct rpc_call call = {0};
-    call.xid = xdr_get_u32(&in);
+    ret->xid = xdr_get_u32(&in);
     uint32_t type = xdr_get_u32(&in);
     uint32_t version = xdr_get_u32(&in);
     if (!xdr_in_ok(&in) || type != MSG_CALL)
         return RPC_CALL_DROP;
-    ret->xid = call.xid;
     if (version != RPC_VERSION)
         return RPC_CALL_RPC_MISMATCH;
 
-    call.prog = xdr_get_u32(&in);
-    call.vers = xdr_get_u32(&in);
-    call.proc = xdr_get_u32(&in);
-    if (is_too_long(in))
+    uint32_t cred_flavor, verf_flavor;
+    struct bytes cred_body, verf_body;
+    uint32_t prog = xdr_get_u32(&in), vers = xdr_get_u32(&in), proc = xdr_get_u32(&in);
+    if (!get_authenticator(&in, &cred_flavor, &cred_body))
         return RPC_CALL_BAD_CRED;
-    uint32_t cred_flavor = xdr_get_u32(&in);
-    struct bytes cred_body = xdr_get_opaque(&in, RPC_AUTH_BODY_MAX);
-    if (is_too_long(in))
+    if (!get_authenticator(&in, &verf_flavor, &verf_body))
         return RPC_CALL_BAD_VERF;
-    xdr_get_u32(&in);
-    xdr_get_opaque(&in, RPC_AUTH_BODY_MAX);
     if (!xdr_in_ok(&in))
         return RPC_CALL_DROP;
-
-    enum rpc_call_result result = get_credential(cred_flavor, cred_body, &call.credential);
+    enum rpc_call_result result = get_credential(cred_flavor, cred_body, &ret->credential);
     if (result != RPC_CALL_OK)
         return result;
-    call.args = xdr_in_rest(&in);
-    *ret = call;
+    ret->prog = prog;
+    ret->vers = vers;
+    ret->proc = proc;
+    ret->args = xdr_in_rest(&in);
     return RPC_CALL_OK;
 }
 
-/* Every accepted reply carries an empty AUTH_NONE verifier. */
+/* Every accepted reply carries an empty AUTH_NONE verifier. One item, not six: every reply begins
+ * with it. */
 static void put_accepted(struct xdr_out *out, uint32_t xid, enum rpc_accept_stat stat)
 {
-    xdr_put_u32(out, xid);
-    xdr_put_u32(out, MSG_REPLY);
-    xdr_put_u32(out, REPLY_ACCEPTED);
-    xdr_put_u32(out, RPC_AUTH_NONE);
-    xdr_put_u32(out, 0);
-    xdr_put_u32(out, (uint32_t)stat);
+    uint8_t *at = xdr_put_room(out, ACCEPTED_LEN);
+    if (at == NULL)
+        return;
+    store_be32(at, xid);
+    store_be32(at + 4, MSG_REPLY);
+    store_be32(at + 8, REPLY_ACCEPTED);
+    store_be32(at + 12, RPC_AUTH_NONE);
+    store_be32(at + 16, 0);
+    store_be32(at + 20, (uint32_t)stat);
 }
 
 static void put_denied(struct xdr_out *out, uint32_t xid, uint32_t why)

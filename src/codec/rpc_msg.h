@@ -63,7 +63,7 @@ enum rpc_call_result {
 
 /*
  * Views in *ret point into the message. On RPC_CALL_DROP *ret means nothing; on the other results
- * but OK only ret->xid is set.
+ * but OK only ret->xid is set. Of the groups only as many are written as there are.
  */
 enum rpc_call_result rpc_msg_get_call(struct bytes message, struct rpc_call *ret);
 

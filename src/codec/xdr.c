@@ -101,21 +101,9 @@ struct xdr_out xdr_out_of(uint8_t *buffer, uint32_t size)
     return (struct xdr_out){.start = buffer, .at = buffer, .end = buffer + size};
 }
 
-/* Room for an item of `len` bytes, or NULL and the builder has stopped. */
-static uint8_t *room(struct xdr_out *out, uint64_t len)
-{
-    if (out->overflowed || len > (uint64_t)(out->end - out->at)) {
-        out->overflowed = true;
-        return NULL;
-    }
-    uint8_t *item = out->at;
-    out->at += len;
-    return item;
-}
-
 void xdr_put_u64(struct xdr_out *out, uint64_t value)
 {
-    uint8_t *item = room(out, 8);
+    uint8_t *item = xdr_put_room(out, 8);
     if (item != NULL)
         store_be64(item, value);
 }
@@ -131,7 +119,7 @@ static void write_padded(uint8_t *at, struct bytes data)
 
 void xdr_put_opaque(struct xdr_out *out, struct bytes data)
 {
-    uint8_t *item = room(out, 4 + (uint64_t)data.len + padding_of(data.len));
+    uint8_t *item = xdr_put_room(out, 4 + (uint64_t)data.len + padding_of(data.len));
     if (item == NULL)
         return;
     store_be32(item, data.len);
@@ -140,7 +128,7 @@ void xdr_put_opaque(struct xdr_out *out, struct bytes data)
 
 void xdr_put_fixed(struct xdr_out *out, struct bytes data)
 {
-    uint8_t *item = room(out, (uint64_t)data.len + padding_of(data.len));
+    uint8_t *item = xdr_put_room(out, (uint64_t)data.len + padding_of(data.len));
     if (item != NULL)
         write_padded(item, data);
 }

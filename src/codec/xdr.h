@@ -59,14 +59,23 @@ struct xdr_out {
 
 struct xdr_out xdr_out_of(uint8_t *buffer, uint32_t size);
 
+/* Room for an item of `len` bytes, which its caller writes; NULL: the builder has stopped. */
+static inline uint8_t *xdr_put_room(struct xdr_out *out, uint64_t len)
+{
+    if (out->overflowed || len > (uint64_t)(out->end - out->at)) {
+        out->overflowed = true;
+        return NULL;
+    }
+    uint8_t *item = out->at;
+    out->at += len;
+    return item;
+}
+
 static inline void xdr_put_u32(struct xdr_out *out, uint32_t value)
 {
-    if (out->overflowed || out->end - out->at < 4) {
-        out->overflowed = true;
-        return;
-    }
-    store_be32(out->at, value);
-    out->at += 4;
+    uint8_t *item = xdr_put_room(out, 4);
+    if (item != NULL)
+        store_be32(item, value);
 }
 void xdr_put_u64(struct xdr_out *out, uint64_t value);
 /* With its length word in front and zeros up to a multiple of four behind. */

@@ -176,7 +176,7 @@ static uint64_t begin(struct rpc_server *server, const struct incoming *in,
     };
     list_init(&call->in_finished);
     if (server->meter != NULL)
-        call->meter_row = meter_find(server->meter, in->call->prog, in->call->proc);
+        call->meter_row = meter_row(in->program_index, in->call->proc);
     if (key == NULL)
         return token;
     call->cache_entry = drc_begin(away->cache, key, in->from->peer.port);

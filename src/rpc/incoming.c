@@ -54,13 +54,15 @@ static bool is_here(const struct program *program, const struct rpc_source *from
     return !program->is_stream_only || from->peer.transport != TRANSPORT_UDP;
 }
 
-static const struct program *find_program(const struct rpc_server *server, uint32_t number,
-                                          const struct rpc_source *from)
+/* The index of the program that is called; the number of programs: there is none. */
+static uint32_t find_program(const struct rpc_server *server, uint32_t number,
+                             const struct rpc_source *from)
 {
-    for (uint32_t i = 0; i < server->program_count; i++)
-        if (server->programs[i]->number == number && is_here(server->programs[i], from))
-            return server->programs[i];
-    return NULL;
+    uint32_t i = 0;
+    while (i < server->program_count &&
+           (server->programs[i]->number != number || !is_here(server->programs[i], from)))
+        i++;
+    return i;
 }
 
 static const struct program_version *find_version(const struct program *program, uint32_t number)
@@ -88,27 +90,30 @@ static void report_unknown(struct rpc_server *server, const struct rpc_call *cal
               bytes_of_text(buffer), 0);
 }
 
-const struct procedure *incoming_find(struct rpc_server *server, const struct rpc_call *call,
-                                      const struct rpc_source *from,
-                                      const struct program **ret_program, struct xdr_out *reply)
+bool incoming_find(struct rpc_server *server, struct incoming *in)
 {
-    const struct program *program = find_program(server, call->prog, from);
+    const struct rpc_call *call = in->call;
+    uint32_t index = find_program(server, call->prog, in->from);
+    const struct program *program = index < server->program_count ? server->programs[index] : NULL;
     const struct program_version *version =
         program != NULL ? find_version(program, call->vers) : NULL;
     if (program == NULL) {
-        rpc_msg_put_accepted(reply, call->xid, RPC_PROG_UNAVAIL);
+        rpc_msg_put_accepted(in->reply, call->xid, RPC_PROG_UNAVAIL);
     } else if (version == NULL) {
-        rpc_msg_put_prog_mismatch(reply, call->xid, program->versions[0].number,
+        rpc_msg_put_prog_mismatch(in->reply, call->xid, program->versions[0].number,
                                   program->versions[program->version_count - 1].number);
     } else if (call->proc >= version->procedure_count ||
                version->procedures[call->proc].name == NULL) {
-        rpc_msg_put_accepted(reply, call->xid, RPC_PROC_UNAVAIL);
+        rpc_msg_put_accepted(in->reply, call->xid, RPC_PROC_UNAVAIL);
     } else {
-        *ret_program = program;
-        return &version->procedures[call->proc];
+        in->program = program;
+        in->program_index = index;
+        in->procedure = &version->procedures[call->proc];
+        in->is_message = in->procedure->flags & PROCEDURE_MESSAGE;
+        return true;
     }
-    report_unknown(server, call, from);
-    return NULL;
+    report_unknown(server, call, in->from);
+    return false;
 }
 
 void incoming_acknowledge(const struct incoming *in)

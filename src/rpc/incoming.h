@@ -43,6 +43,7 @@ struct incoming {
     const struct rpc_source *from;
     const struct rpc_call *call;
     const struct program *program;
+    uint32_t program_index; /* of those that are served */
     const struct procedure *procedure;
     struct request request; /* when its arguments were read */
     bool is_message;
@@ -54,10 +55,8 @@ struct incoming {
 enum rpc_verdict incoming_refuse(struct rpc_server *server, enum rpc_call_result result,
                                  const struct rpc_source *from, uint32_t xid,
                                  struct xdr_out *reply);
-/* The row of a call, or NULL with the refusal already in *reply. */
-const struct procedure *incoming_find(struct rpc_server *server, const struct rpc_call *call,
-                                      const struct rpc_source *from,
-                                      const struct program **ret_program, struct xdr_out *reply);
+/* Finds the program and the row of a call. False: the refusal is in its reply. */
+bool incoming_find(struct rpc_server *server, struct incoming *in);
 
 void incoming_report(struct rpc_server *server, enum event_kind kind, const struct rpc_source *from,
                      uint64_t value);

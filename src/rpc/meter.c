@@ -36,14 +36,6 @@ void meter_free(struct meter *meter)
     free(meter);
 }
 
-uint32_t meter_find(const struct meter *meter, uint32_t prog, uint32_t proc)
-{
-    for (uint32_t i = 0; i < meter->program_count; i++)
-        if (meter->programs[i]->number == prog && proc < METER_PROCEDURES_MAX)
-            return i * METER_PROCEDURES_MAX + proc;
-    return METER_NONE;
-}
-
 void meter_count(struct meter *meter, uint32_t row, bool is_error, uint64_t duration_ns)
 {
     if (row == METER_NONE)
@@ -79,5 +71,5 @@ const char *meter_name(const struct meter *meter, uint32_t program, uint32_t pro
 const struct meter_row *meter_at(const struct meter *meter, uint32_t program, uint32_t proc)
 {
     CHECK(program < meter->program_count && proc < METER_PROCEDURES_MAX);
-    return &meter->rows[program * METER_PROCEDURES_MAX + proc];
+    return &meter->rows[meter_row(program, proc)];
 }

@@ -33,8 +33,12 @@ struct meter {
 struct meter *meter_new(const struct program *const *programs, uint32_t program_count);
 void meter_free(struct meter *meter);
 
-/* The row of a procedure. */
-uint32_t meter_find(const struct meter *meter, uint32_t prog, uint32_t proc);
+/* The row of a procedure; the program is the one of that index. */
+static inline uint32_t meter_row(uint32_t program, uint32_t proc)
+{
+    return program * METER_PROCEDURES_MAX + proc;
+}
+/* METER_NONE is not counted. */
 void meter_count(struct meter *meter, uint32_t row, bool is_error, uint64_t duration_ns);
 /* The same call read or wrote so many bytes of a file. */
 void meter_count_bytes(struct meter *meter, uint32_t row, uint32_t bytes);

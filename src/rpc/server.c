@@ -156,10 +156,10 @@ uint32_t rpc_server_reply_max(const struct rpc_server *server)
 }
 
 /* A call that was answered at once. */
-static void count_now(struct rpc_server *server, const struct rpc_call *call, bool is_error)
+static void count_now(struct rpc_server *server, const struct incoming *in, bool is_error)
 {
     if (server->meter != NULL)
-        meter_count(server->meter, meter_find(server->meter, call->prog, call->proc), is_error, 0);
+        meter_count(server->meter, meter_row(in->program_index, in->call->proc), is_error, 0);
 }
 
 /* A message that is no call of anything here. */
@@ -250,7 +250,7 @@ static bool execute(struct rpc_server *server, const struct incoming *in, uint64
                                  .cache_entry = cache_entry,
                                  .is_call = in->is_message};
     if (server->meter != NULL) {
-        entry.meter_row = meter_find(server->meter, in->call->prog, in->call->proc);
+        entry.meter_row = meter_row(in->program_index, in->call->proc);
         entry.is_error = meter_is_error(&answer.response);
         entry.received_ns = in->now_ns;
     }
@@ -294,7 +294,7 @@ static bool answer_at_once(struct rpc_server *server, struct incoming *in)
     } else {
         return false;
     }
-    count_now(server, in->call, is_error);
+    count_now(server, in, is_error);
     return true;
 }
 
@@ -350,20 +350,22 @@ enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_
                                         message, now_ns);
         return RPC_NO_ANSWER;
     }
-    struct rpc_call call = {0};
+    struct rpc_call call;
     enum rpc_call_result result = rpc_msg_get_call(message, &call);
     if (result != RPC_CALL_OK) {
         count_unknown(server);
         return incoming_refuse(server, result, from, call.xid, reply);
     }
-    struct incoming in = {
-        .from = from, .call = &call, .now_ns = now_ns, .wall_ns = wall_ns, .reply = reply};
-    in.procedure = incoming_find(server, &call, from, &in.program, reply);
-    if (in.procedure == NULL) {
+    struct incoming in; /* without the request, which its decoder fills: it is large */
+    in.from = from;
+    in.call = &call;
+    in.now_ns = now_ns;
+    in.wall_ns = wall_ns;
+    in.reply = reply;
+    if (!incoming_find(server, &in)) {
         count_unknown(server);
         return RPC_ANSWERED;
     }
-    in.is_message = in.procedure->flags & PROCEDURE_MESSAGE;
     if (in.procedure->respond != NULL)
         return respond(server, &in);
     bool is_away = in.program->is_away && !(in.procedure->flags & PROCEDURE_STATELESS);

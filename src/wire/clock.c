@@ -14,37 +14,17 @@ static uint64_t read_ns(clockid_t id)
     return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
 }
 
-static void set(struct clock *clock)
+void clock_set(struct clock *clock)
 {
-    if (clock->is_set)
-        return;
     clock->raw_ns = read_ns(CLOCK_MONOTONIC);
     clock->now_ns = pace_now_ns(&clock->pace, clock->raw_ns);
     clock->wall_ns = read_ns(CLOCK_REALTIME);
     clock->is_set = true;
 }
 
-uint64_t clock_now_ns(struct clock *clock)
-{
-    set(clock);
-    return clock->now_ns;
-}
-
-uint64_t clock_raw_ns(struct clock *clock)
-{
-    set(clock);
-    return clock->raw_ns;
-}
-
 uint64_t clock_stood_still_ns(const struct clock *clock)
 {
     return clock->pace.stood_ns;
-}
-
-uint64_t clock_wall_ns(struct clock *clock)
-{
-    set(clock);
-    return clock->wall_ns;
 }
 
 uint64_t clock_boot_ns(void)
@@ -70,7 +50,6 @@ void clock_turn_over(struct clock *clock)
 
 void clock_sleep(struct clock *clock, uint64_t longest_ns)
 {
-    set(clock);
-    pace_sleep(&clock->pace, clock->raw_ns + longest_ns);
+    pace_sleep(&clock->pace, clock_raw_ns(clock) + longest_ns);
     clock_turn_over(clock);
 }

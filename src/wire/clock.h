@@ -25,8 +25,30 @@ struct clock {
     bool has_heard;
 };
 
-uint64_t clock_now_ns(struct clock *clock);
-uint64_t clock_wall_ns(struct clock *clock);
+/* Reads the clocks: for the three below, which every call asks. */
+void clock_set(struct clock *clock);
+
+static inline uint64_t clock_now_ns(struct clock *clock)
+{
+    if (!clock->is_set)
+        clock_set(clock);
+    return clock->now_ns;
+}
+
+static inline uint64_t clock_wall_ns(struct clock *clock)
+{
+    if (!clock->is_set)
+        clock_set(clock);
+    return clock->wall_ns;
+}
+
+static inline uint64_t clock_raw_ns(struct clock *clock)
+{
+    if (!clock->is_set)
+        clock_set(clock);
+    return clock->raw_ns;
+}
+
 void clock_turn_over(struct clock *clock);
 /* CLOCK_BOOTTIME, read each time: for a lease (base/lease.h). */
 uint64_t clock_boot_ns(void);
@@ -35,7 +57,6 @@ void clock_heard(struct clock *clock);
 bool clock_has_heard(const struct clock *clock);
 /* The turn is over, and the next one begins within this time unless the process is stopped. */
 void clock_sleep(struct clock *clock, uint64_t longest_ns);
-uint64_t clock_raw_ns(struct clock *clock);
 /* Total time of standstills since the start, those longer than a second. */
 uint64_t clock_stood_still_ns(const struct clock *clock);
 

@@ -7,7 +7,6 @@
 #include "admin/samples.h"
 
 #include "../core/fixture.h"
-#include "base/programs.h"
 #include "base/units.h"
 #include "proto/nlm.h"
 #include "site.h"
@@ -68,7 +67,7 @@ static int stop(void **state)
 static void work(struct world *world, uint32_t calls, uint32_t commits, uint64_t commit_ns)
 {
     for (uint32_t i = 0; i < calls; i++)
-        meter_count(world->meter, meter_find(world->meter, NLM_PROGRAM, 2), false, 1);
+        meter_count(world->meter, meter_row(0, 2), false, 1);
     for (uint32_t i = 0; i < commits; i++)
         histogram_add(&world->commits, commit_ns);
 }

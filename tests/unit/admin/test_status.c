@@ -5,7 +5,6 @@
 
 #include "../core/locker.h"
 #include "admin/samples.h"
-#include "base/programs.h"
 #include "base/units.h"
 #include "core/view.h"
 #include "proto/nlm.h"
@@ -178,7 +177,7 @@ TEST(test_status__rates_are_of_the_last_seconds)
     admin.samples = samples_new(&loop, &admin);
     assert_non_null(admin.samples);
     for (uint32_t i = 0; i < 1204; i++)
-        meter_count(meter, meter_find(meter, NLM_PROGRAM, 2), false, 1);
+        meter_count(meter, meter_row(0, 2), false, 1);
     for (uint64_t i = 0; i < 4; i++)
         histogram_add(&commits, (i % 2 + 1) * MS_NS);
     fixture_wait(10 * FIXTURE_SECOND);
