@@ -104,7 +104,8 @@ static enum rpc_verdict enqueue(struct rpc_server *server, const struct incoming
                                  .taken_by = in->from->route,
                                  .after_txn = after_txn,
                                  .cache_entry = DRC_NONE,
-                                 .is_call = in->is_message};
+                                 .is_call = in->is_message,
+                                 .meter_row = METER_NONE}; /* it is counted as a repeat */
     (void)outbox_add(server->outbox, &entry, len);
     if (!in->is_message)
         return RPC_WAITING;

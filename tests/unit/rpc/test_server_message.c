@@ -11,6 +11,7 @@
 #include "peer/peer_nsm.h"
 #include "proto/nlm.h"
 #include "proto/nsm.h"
+#include "rpc/meter.h"
 #include "rpc/server.h"
 #include "unit/test.h"
 
@@ -304,6 +305,26 @@ TEST(test_server_message__repeats)
     (void)read_result(reply.message, 4, PEER_NLM_LOCK_RES, PEER_NLM_IS_GRACE);
     core_status(f.core, &status);
     assert_int_equal(status.locks, 0);
+}
+
+/* A result that leaves again is a repeat, and no call of anything. */
+TEST_WITH(test_server_message__repeats_are_counted_apart, NULL, tear_down)
+{
+    struct rpc_reply reply;
+    open_server(&(struct rpc_server_limits){.outbox_max = 16, .cache_max = 64, .is_metered = true});
+    const struct meter *meter = rpc_server_meter(f.server);
+    put_call(10, 4, PEER_NLM_LOCK_MSG, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        assert_int_equal(receive(), RPC_ACKNOWLEDGED);
+        store();
+        assert_true(next(&reply));
+        assert_int_equal(meter->repeats, i);
+        uint64_t counted = 0;
+        for (uint32_t proc = 0; proc < METER_PROCEDURES_MAX; proc++)
+            counted += histogram_total(&meter_at(meter, 0, proc)->durations);
+        assert_int_equal(counted, 1);
+    }
+    assert_int_equal(meter_at(meter, 0, PEER_NLM_LOCK_MSG)->succeeded, 1);
 }
 
 TEST_WITH(test_server_message__busy, NULL, tear_down)
