@@ -58,16 +58,34 @@ TEST(test_outbox__ends_with_the_ring)
 {
     struct outbox *outbox = outbox_new(8, 100, 200);
     uint8_t *first = outbox_reserve(outbox);
-    for (uint8_t turn = 0; turn < 5; turn++) {
-        for (uint8_t i = 0; i < 2; i++) {
-            assert_ptr_equal(outbox_reserve(outbox), first + 100 * i);
-            add(outbox, 1, i, 100);
-        }
+    add(outbox, 1, 0, 100);
+    for (uint8_t i = 1; i < 10; i++) { /* one always waits */
+        assert_ptr_equal(outbox_reserve(outbox), first + 100 * (i % 2));
+        add(outbox, 1, i, 100);
         assert_false(outbox_has_room(outbox));
-        for (uint8_t i = 0; i < 2; i++) {
-            assert_int_equal(outbox_message(outbox, outbox_head(outbox, 1)).at[99], i);
-            outbox_pop(outbox);
-        }
+        assert_int_equal(outbox_message(outbox, outbox_head(outbox, 1)).at[99], i - 1);
+        outbox_pop(outbox);
+    }
+    outbox_free(outbox);
+}
+
+/* Where nothing waits the next message takes the first place, and has a number of its own. */
+TEST(test_outbox__empty_begins_again)
+{
+    struct outbox *outbox = outbox_new(4, 100, 1000);
+    uint8_t *first = outbox_reserve(outbox);
+    for (uint8_t i = 0; i < 10; i++) {
+        assert_ptr_equal(outbox_reserve(outbox), first);
+        uint64_t number = add(outbox, 1, i, 10);
+        assert_int_equal(number, 2 * i);
+        assert_int_equal(add(outbox, 1, 99, 10), 2 * i + 1);
+        assert_int_equal(outbox_find(outbox, number)->to.route, i);
+        outbox_pop(outbox);
+        assert_ptr_equal(outbox_reserve(outbox), first + 20);
+        assert_null(outbox_find(outbox, number));
+        assert_int_equal(outbox_find(outbox, number + 1)->to.route, 99);
+        outbox_pop(outbox);
+        assert_null(outbox_find(outbox, number + 1));
     }
     outbox_free(outbox);
 }
@@ -82,6 +100,8 @@ TEST(test_outbox__messages_stay_whole)
             pushed++;
         }
         assert_in_range(outbox_count(outbox), 1, 8);
+        for (uint32_t i = popped; i < pushed; i++)
+            assert_int_equal(outbox_find(outbox, i)->to.route, (uint8_t)i);
         const struct outbox_entry *head = outbox_head(outbox, UINT64_MAX);
         struct bytes message = outbox_message(outbox, head);
         assert_int_equal(message.len, 1 + popped % 64);
