@@ -11,6 +11,8 @@
  *  (2) done_count of an address is the length of its queue and at most DRC_PER_ADDRESS.
  *  (3) An address has at least one entry, and the entries of all addresses are all entries.
  *  (4) Of the entries of one owner at most one is not old, and that one is in by_owner.
+ *  (5) whole_count is how many of those are of a client as a whole (FREE_ALL): mostly none, and then
+ *      a LOCK need not look for one.
  *
  * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find. An order
  * of an operator looks at all of them (drc_supersede_client).
@@ -62,6 +64,7 @@ struct drc {
     struct hash_index by_key, by_address, by_owner;
     struct arena *replies;
     struct list done; /* of all callers, oldest first */
+    uint32_t whole_count;
     uint64_t seed;
     struct address last_address; /* that was hashed: the next call is mostly of the same caller */
     uint64_t last_address_hash;
@@ -168,10 +171,25 @@ static uint64_t owner_hash(struct drc *drc, const struct address *address, uint3
     return hash_number(address_hash(drc, address), owner);
 }
 
+static bool is_whole(const struct entry *entry)
+{
+    return entry->key.owner == entry->key.client;
+}
+
+/* It is the newest of its owner. */
+static void note_newest(struct drc *drc, const struct entry *entry)
+{
+    const struct drc_key *key = &entry->key;
+    hash_index_add(&drc->by_owner, owner_hash(drc, &key->address, key->owner), entry->slot);
+    drc->whole_count += is_whole(entry);
+}
+
 static void forget_newest(struct drc *drc, const struct entry *entry)
 {
-    if (entry->key.owner != 0 && !entry->is_old)
-        hash_index_remove(&drc->by_owner, entry->slot);
+    if (entry->key.owner == 0 || entry->is_old)
+        return;
+    hash_index_remove(&drc->by_owner, entry->slot);
+    drc->whole_count -= is_whole(entry);
 }
 
 /* What this owner asked last is old now: its handle. */
@@ -191,9 +209,10 @@ static uint64_t make_old(struct drc *drc, const struct address *address, uint32_
     return DRC_NONE;
 }
 
-void drc_supersede(struct drc *drc, const struct address *address, uint32_t owner)
+void drc_supersede_whole(struct drc *drc, const struct address *address, uint64_t client)
 {
-    (void)make_old(drc, address, owner);
+    if (drc->whole_count > 0)
+        (void)make_old(drc, address, (uint32_t)client);
 }
 
 void drc_void(struct drc *drc, uint64_t entry)
@@ -208,7 +227,7 @@ void drc_void(struct drc *drc, uint64_t entry)
     forget_newest(drc, begun);
     begun->is_old = true;
     before->is_old = false;
-    hash_index_add(&drc->by_owner, owner_hash(drc, &before->key.address, before->key.owner), slot);
+    note_newest(drc, before);
 }
 
 void drc_supersede_client(struct drc *drc, const struct address *address, uint64_t client)
@@ -216,8 +235,8 @@ void drc_supersede_client(struct drc *drc, const struct address *address, uint64
     uint32_t slot = table_next(&drc->entries, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&drc->entries, slot)) {
         struct entry *entry = table_at(&drc->entries, slot);
-        bool is_whole = entry->key.owner == client;
-        if (entry->key.client != client || is_whole || !address_equal(&entry->key.address, address))
+        if (entry->key.client != client || is_whole(entry) ||
+            !address_equal(&entry->key.address, address))
             continue;
         MARK("drc_overridden");
         forget_newest(drc, entry);
@@ -310,14 +329,14 @@ uint64_t drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port)
         drop(drc, oldest_of_all(drc));
     }
     uint32_t slot = table_add(&drc->entries);
-    struct entry *entry = table_at(&drc->entries, slot);
-    *entry = (struct entry){.key = *key,
-                            .waiting = DRC_NONE,
-                            .before = before,
-                            .slot = slot,
-                            .port = port,
-                            .caller = add_caller(drc, &key->address),
-                            .reply_cell = ARENA_NONE};
+    struct entry *entry = table_at(&drc->entries, slot); /* all zero */
+    entry->key = *key;
+    entry->waiting = DRC_NONE;
+    entry->before = before;
+    entry->slot = slot;
+    entry->port = port;
+    entry->caller = add_caller(drc, &key->address);
+    entry->reply_cell = ARENA_NONE;
     list_init(&entry->in_all);
     list_init(&entry->in_address);
     struct caller *caller = table_at(&drc->callers, entry->caller);
@@ -325,7 +344,7 @@ uint64_t drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port)
     entry->life = caller->life;
     hash_index_add(&drc->by_key, key_hash(drc, key), slot);
     if (key->owner != 0)
-        hash_index_add(&drc->by_owner, owner_hash(drc, &key->address, key->owner), slot);
+        note_newest(drc, entry);
     return table_handle(&drc->entries, slot);
 }
 
@@ -439,7 +458,7 @@ uint32_t drc_check(struct drc *drc)
 {
     table_check(&drc->entries);
     table_check(&drc->callers);
-    uint32_t done = 0, in_callers = 0;
+    uint32_t done = 0, in_callers = 0, whole = 0;
     for (const struct list *at = drc->done.next; at != &drc->done; at = at->next) {
         CHECK(LIST_ELEMENT(at, const struct entry, in_all)->done);
         done++;
@@ -453,7 +472,9 @@ uint32_t drc_check(struct drc *drc)
         bool is_newest = entry->key.owner != 0 && !entry->is_old;
         uint64_t hash = owner_hash(drc, &entry->key.address, entry->key.owner);
         CHECK(!is_newest || hash_index_has(&drc->by_owner, hash, slot));
+        whole += is_newest && is_whole(entry);
     }
+    CHECK(whole == drc->whole_count);
     slot = table_next(&drc->callers, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&drc->callers, slot)) {
         const struct caller *caller = table_at(&drc->callers, slot);

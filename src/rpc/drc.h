@@ -71,8 +71,8 @@ enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint16_t p
 /* A call begins that drc_find has just found to be new: its entry, in progress. Earlier ones of its
  * owner are old from here on. DRC_NONE: every entry is in progress, go on without the cache. */
 uint64_t drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port);
-/* Another owner's call begins that makes this owner's calls old, too. */
-void drc_supersede(struct drc *drc, const struct address *address, uint32_t owner);
+/* A call of one of its owners begins that makes what the client asked as a whole old, too. */
+void drc_supersede_whole(struct drc *drc, const struct address *address, uint64_t client);
 /* What this client was answered, or will be, may not be true any more: all its calls are old. Its
  * FREE_ALL is not: what it said is. */
 void drc_supersede_client(struct drc *drc, const struct address *address, uint64_t client);

@@ -217,7 +217,7 @@ uint64_t repeat_begin(struct rpc_server *server, const struct incoming *in,
     const struct request *request = &in->request;
     uint64_t entry = drc_begin(server->cache, key, in->from->peer.port);
     if (request->kind == REQUEST_NLM_LOCK || request->kind == REQUEST_NLM_SHARE)
-        drc_supersede(server->cache, &in->from->peer.address, (uint32_t)key->client);
+        drc_supersede_whole(server->cache, &in->from->peer.address, key->client);
     return entry;
 }
 

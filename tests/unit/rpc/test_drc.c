@@ -132,12 +132,13 @@ TEST(test_drc__made_old_by_others)
     struct drc_key free_all = key_of(2, 7), elsewhere = key_of(3, 7);
     struct drc_found found;
     free_all.owner = elsewhere.owner = 5;
+    free_all.client = elsewhere.client = 5; /* of the whole client */
     execute(drc, free_all, 1);
     execute(drc, elsewhere, 1);
     assert_int_equal(drc_find(drc, &free_all, PORT, 2, &found), DRC_DONE);
-    drc_supersede(drc, &free_all.address, 7); /* of nobody */
+    drc_supersede_whole(drc, &free_all.address, 7); /* of nobody */
     assert_int_equal(drc_find(drc, &free_all, PORT, 2, &found), DRC_DONE);
-    drc_supersede(drc, &free_all.address, 5);
+    drc_supersede_whole(drc, &free_all.address, 5);
     (void)drc_check(drc);
     assert_int_equal(drc_find(drc, &free_all, PORT, 2, &found), DRC_OLD);
     assert_false(found.is_moved);
