@@ -12,11 +12,12 @@
 #include "base/list.h"
 #include "base/tree.h"
 #include "core/core.h"
+#include "core/span.h"
 
 struct core;
 
 struct file {
-    tree_root locks;       /* held and offered, by (start, slot) */
+    span_root locks;       /* held and offered, by (start, slot) */
     tree_root waiters;     /* queued ones; see waiter.h */
     tree_root woken;       /* of them, to be looked at again */
     struct list wake_turn; /* while there are any: among the files of the first one's address */

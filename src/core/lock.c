@@ -39,8 +39,7 @@ int lock_init(struct core *core, const uint32_t slots[])
                        max_u32(limits->waiters_max, limits->slots_used[RECORD_WAITER]);
     int err = table_init(&all->table, slots_max, sizeof(struct lock));
     if (err == 0)
-        err = tree_init(&all->by_start, slots_max, core->seed, lock_range_before, lock_range_sum,
-                        core);
+        err = span_init(&all->by_start, slots_max, lock_range_claim, core);
     if (err == 0)
         err = tree_init(&all->own, slots_max, core->seed, lock_range_before, NULL, core);
     if (err == 0)
@@ -60,7 +59,7 @@ void lock_done(struct core *core)
 {
     struct locks *all = &core->locks;
     table_done(&all->table);
-    tree_done(&all->by_start);
+    span_done(&all->by_start);
     tree_done(&all->own);
     chains_done(&all->by_client);
     leftover_done(core);
@@ -217,10 +216,10 @@ uint32_t lock_free_file(struct core *core, uint32_t client, uint32_t file)
 
 uint32_t lock_free_held(struct core *core, uint32_t file, uint32_t max)
 {
-    uint32_t next, count = 0;
-    uint32_t slot = tree_first(&core->locks.by_start, file_at(core, file)->locks);
+    const struct spans *spans = &core->locks.by_start;
+    uint32_t next, count = 0, slot = span_first(spans, file_at(core, file)->locks);
     for (; slot != SLOT_NONE && count < max; slot = next) {
-        next = tree_next(&core->locks.by_start, slot);
+        next = span_next(spans, file_at(core, file)->locks, slot);
         if (lock_at(core, slot)->holding != SLOT_NONE && free_one(core, slot))
             count++;
     }

@@ -41,13 +41,6 @@
 
 struct core;
 
-/* The furthest ends in a subtree: `end` of any owner, which is `owner`; `other_end` of another. */
-struct lock_reach {
-    uint64_t end, other_end;
-    uint32_t owner; /* SLOT_NONE: nothing there; other_owner likewise */
-    uint32_t other_owner;
-};
-
 struct lock {
     struct claim claim;
     uint64_t len;        /* as sent, while the lock is as it was asked for; else computed */
@@ -64,7 +57,6 @@ struct lock {
     uint64_t serial;   /* grows with every change of any element; 0: as it was loaded */
     uint64_t asked;    /* the serial when its client asked for it; 0: of a run before */
     uint64_t left_over_end; /* the furthest in its subtree of left-over offers */
-    struct lock_reach any, exclusives;
 };
 
 /* The held locks of one owner in one file. */
@@ -77,7 +69,7 @@ struct holding {
 
 struct locks {
     struct table table;      /* of struct lock; slots are the store's keys */
-    struct tree by_start;    /* roots: struct file.locks */
+    struct spans by_start;   /* roots: struct file.locks */
     struct tree own;         /* roots: struct holding.locks */
     struct chains by_client; /* chain = client slot; what is new goes to the front */
     struct table holdings;   /* of struct holding */

@@ -6,24 +6,6 @@
 #include "core/lock_range.h"
 #include "core/state.h"
 
-static bool is_same_reach(const struct lock_reach *a, const struct lock_reach *b)
-{
-    return a->owner == b->owner && a->other_owner == b->other_owner &&
-           (a->owner == SLOT_NONE || a->end == b->end) &&
-           (a->other_owner == SLOT_NONE || a->other_end == b->other_end);
-}
-
-/* By computing them again: the children's are checked like its own. */
-static void check_sums(const struct core *core, uint32_t slot)
-{
-    const struct tree *tree = &core->locks.by_start;
-    struct lock *lock = lock_at(core, slot);
-    struct lock_reach any = lock->any, exclusives = lock->exclusives;
-    (void)lock_range_sum(tree->context, slot, tree_left(tree, slot), tree_right(tree, slot));
-    CHECK(is_same_reach(&any, &lock->any));
-    CHECK(is_same_reach(&exclusives, &lock->exclusives));
-}
-
 static void check_element(const struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
@@ -32,7 +14,6 @@ static void check_element(const struct core *core, uint32_t slot)
     CHECK(intern_references(&core->locks.ohs, lock->oh) > 0);
     CHECK((lock->flags & RECORD_LOCK_EXCLUSIVE) == 0);
     CHECK(lock_find_conflict(core, &lock->claim) == SLOT_NONE);
-    check_sums(core, slot);
     if (lock->flags & RECORD_LOCK_OFFER) {
         CHECK(lock->holding == SLOT_NONE);
         CHECK(!lock->is_left_over || lock->waiter == SLOT_NONE);
@@ -99,10 +80,10 @@ void lock_check(const struct core *core)
     table_check(&all->ohs.table);
     for (slot = table_next(files, SLOT_NONE); slot != SLOT_NONE; slot = table_next(files, slot)) {
         const struct file *file = file_at(core, slot);
-        CHECK(tree_check(&all->by_start, file->locks) == file->lock_count);
+        CHECK(span_check(&all->by_start, file->locks) == file->lock_count);
         in_files += file->lock_count;
-        for (uint32_t at = tree_first(&all->by_start, file->locks); at != SLOT_NONE;
-             at = tree_next(&all->by_start, at)) {
+        for (uint32_t at = span_first(&all->by_start, file->locks); at != SLOT_NONE;
+             at = span_next(&all->by_start, file->locks, at)) {
             CHECK(lock_at(core, at)->claim.file == slot);
             check_element(core, at);
         }

@@ -116,7 +116,7 @@ static void join_holding(struct core *core, uint32_t slot)
 void lock_element_index(struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
-    tree_add(&core->locks.by_start, &file_at(core, lock->claim.file)->locks, slot);
+    span_add(&core->locks.by_start, &file_at(core, lock->claim.file)->locks, slot);
     if ((lock->flags & RECORD_LOCK_OFFER) == 0)
         join_holding(core, slot);
 }
@@ -242,14 +242,14 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
                    !claim_has_mode(&content->claim, &lock->claim);
     if (content->claim.start == lock->claim.start) {
         set(core, lock, content);
-        tree_touch(&all->by_start, slot);
+        span_change(&all->by_start, file_at(core, before.file)->locks, slot, &before);
     } else {
-        tree_root *in_file = &file_at(core, lock->claim.file)->locks;
+        span_root *in_file = &file_at(core, lock->claim.file)->locks;
         tree_root *own = &holding_at(core, lock->holding)->locks;
-        tree_remove(&all->by_start, in_file, slot);
+        span_remove(&all->by_start, in_file, slot);
         tree_remove(&all->own, own, slot);
         set(core, lock, content);
-        tree_add(&all->by_start, in_file, slot);
+        span_add(&all->by_start, in_file, slot);
         tree_add(&all->own, own, slot);
     }
     dirty_put(&core->dirty, RECORD_LOCK, slot);
@@ -312,7 +312,7 @@ void lock_element_remove(struct core *core, uint32_t slot)
     if (client->life.drain_at == slot + 1)
         client->life.drain_at = chains_next(&all->by_client, slot) + 1; /* SLOT_NONE becomes 0 */
     chains_remove(&all->by_client, owner->client, slot);
-    tree_remove(&all->by_start, &file_at(core, lock.claim.file)->locks, slot);
+    span_remove(&all->by_start, &file_at(core, lock.claim.file)->locks, slot);
     if ((lock.flags & RECORD_LOCK_OFFER) == 0) {
         tree_remove(&all->own, &holding_at(core, lock.holding)->locks, slot);
         lock_element_leave_holding(core, slot);

@@ -77,7 +77,7 @@ bool lock_load(struct core *core, uint32_t slot, const struct record_lock *recor
     file_release(core, loaded.claim.file);
     if (core->locks.is_built)
         return index_or_unload(core, slot);
-    tree_pile_add(&core->locks.by_start, &file_at(core, loaded.claim.file)->locks, slot);
+    span_pile_add(&core->locks.by_start, &file_at(core, loaded.claim.file)->locks, slot);
     return true;
 }
 
@@ -90,15 +90,14 @@ static bool comes_before(const void *context, uint32_t a, uint32_t b)
 }
 
 /* One after the other, as they came: of two that contradict each other the first one stays. */
-static void build_with_care(struct core *core, tree_root *locks)
+static void build_with_care(struct core *core, span_root *locks)
 {
-    struct tree by_slot = core->locks.by_start;
-    by_slot.before = comes_before;
-    tree_pile_sort(&by_slot, locks);
-    uint32_t slot = tree_top(*locks), next;
+    struct spans *by_start = &core->locks.by_start;
+    span_pile_sort(by_start, locks, comes_before);
+    uint32_t slot = span_pile_first(*locks), next;
     *locks = 0;
     for (; slot != SLOT_NONE; slot = next) {
-        next = tree_pile_next(&by_slot, slot);
+        next = span_pile_next(by_start, slot);
         if (index_or_unload(core, slot))
             continue;
         core->locks.refused_count++;
@@ -121,26 +120,34 @@ static bool join_own(struct core *core, uint32_t slot)
            (before->claim.end + 1 < lock->claim.start || !lock_element_is_alike(before, lock));
 }
 
+/* Is it in conflict with one of those that begin before it? Then it is one of them. */
+static bool is_met(struct span_sum *seen, const struct claim *claim)
+{
+    bool is = span_reach_first(&seen->any, &seen->exclusives, 0, 1, claim) == 0;
+    span_reach_add(seen, claim);
+    return is;
+}
+
 /* Gives every held lock of a sorted pile its holding. False: two contradict each other, and nothing
  * is as it should be. */
-static bool join_all(struct core *core, tree_root pile)
+static bool join_all(struct core *core, span_root pile)
 {
-    struct lock_range_seen seen;
-    lock_range_see_none(&seen);
-    uint32_t slot = tree_top(pile);
-    for (; slot != SLOT_NONE; slot = tree_pile_next(&core->locks.by_start, slot)) {
+    struct span_sum seen;
+    span_reach_clear(&seen);
+    uint32_t slot = span_pile_first(pile);
+    for (; slot != SLOT_NONE; slot = span_pile_next(&core->locks.by_start, slot)) {
         const struct lock *lock = lock_at(core, slot);
-        if (lock_range_see(&seen, &lock->claim) ||
+        if (is_met(&seen, &lock->claim) ||
             ((lock->flags & RECORD_LOCK_OFFER) == 0 && !join_own(core, slot)))
             return false;
     }
     return true;
 }
 
-static void leave_all(struct core *core, tree_root pile)
+static void leave_all(struct core *core, span_root pile)
 {
-    uint32_t slot = tree_top(pile);
-    for (; slot != SLOT_NONE; slot = tree_pile_next(&core->locks.by_start, slot)) {
+    uint32_t slot = span_pile_first(pile);
+    for (; slot != SLOT_NONE; slot = span_pile_next(&core->locks.by_start, slot)) {
         uint32_t holding = lock_at(core, slot)->holding;
         if (holding == SLOT_NONE)
             continue;
@@ -150,11 +157,11 @@ static void leave_all(struct core *core, tree_root pile)
 }
 
 /* A holding is built at its last lock, which is on top of its pile and met after all others. */
-static void build_own(struct core *core, tree_root pile)
+static void build_own(struct core *core, span_root pile)
 {
     struct tree *own = &core->locks.own;
-    uint32_t slot = tree_top(pile);
-    for (; slot != SLOT_NONE; slot = tree_pile_next(&core->locks.by_start, slot)) {
+    uint32_t slot = span_pile_first(pile);
+    for (; slot != SLOT_NONE; slot = span_pile_next(&core->locks.by_start, slot)) {
         uint32_t at = lock_at(core, slot)->holding;
         struct holding *holding = at == SLOT_NONE ? NULL : table_at(&core->locks.holdings, at);
         if (holding == NULL || holding->locks != slot + 1)
@@ -178,12 +185,12 @@ void lock_build(struct core *core)
     hash_index_expect(&all->holdings_by_key, all->table.count);
     uint32_t at = table_next(files, SLOT_NONE);
     for (; at != SLOT_NONE; at = table_next(files, at)) {
-        tree_root *locks = &file_at(core, at)->locks;
-        tree_pile_reverse(&all->by_start, locks); /* the newest is on top */
-        tree_pile_sort(&all->by_start, locks);
+        span_root *locks = &file_at(core, at)->locks;
+        span_pile_reverse(&all->by_start, locks); /* the newest is on top */
+        span_pile_sort(&all->by_start, locks, NULL);
         if (join_all(core, *locks)) {
             build_own(core, *locks);
-            tree_pile_build(&all->by_start, locks);
+            span_pile_build(&all->by_start, locks);
         } else {
             leave_all(core, *locks);
             build_with_care(core, locks);

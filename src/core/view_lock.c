@@ -120,9 +120,10 @@ static bool find_direct(const struct core *core, const struct wanted *wanted, ui
 {
     uint32_t best = SLOT_NONE, slot;
     if (wanted->file != SLOT_NONE && file_at(core, wanted->file)->lock_count <= VIEW_DIRECT_MAX) {
-        const struct tree *tree = &core->locks.by_start;
-        slot = tree_first(tree, file_at(core, wanted->file)->locks);
-        for (; slot != SLOT_NONE; slot = tree_next(tree, slot))
+        const struct spans *spans = &core->locks.by_start;
+        span_root root = file_at(core, wanted->file)->locks;
+        for (slot = span_first(spans, root); slot != SLOT_NONE;
+             slot = span_next(spans, root, slot))
             choose(core, wanted, slot, from, &best);
         *budget -= file_at(core, wanted->file)->lock_count;
     } else if (wanted->client != SLOT_NONE &&

@@ -249,9 +249,9 @@ const char *lock_model_difference(const struct lock_model *model, const struct c
     uint32_t at = lock_world_file(core, file);
     if (at == SLOT_NONE)
         return wanted == 0 ? NULL : "the file is gone";
-    const struct tree *tree = &core->locks.by_start;
-    uint32_t slot = tree_first(tree, file_at(core, at)->locks);
-    for (; slot != SLOT_NONE; slot = tree_next(tree, slot), count++) {
+    const struct spans *spans = &core->locks.by_start;
+    uint32_t slot = span_first(spans, file_at(core, at)->locks);
+    for (; slot != SLOT_NONE; slot = span_next(spans, file_at(core, at)->locks, slot), count++) {
         const struct lock *lock = lock_at(core, slot);
         uint32_t owner = owner_at(core, lock->claim.owner)->svid - 100;
         if (lock->flags & RECORD_LOCK_OFFER) {
@@ -305,9 +305,9 @@ static bool has_held(const struct core *core, struct who who, uint64_t start)
     uint32_t file = lock_world_file(core, who.file), owner = lock_world_owner(core, who);
     if (file == SLOT_NONE || owner == SLOT_NONE)
         return false;
-    const struct tree *tree = &core->locks.by_start;
-    for (uint32_t slot = tree_first(tree, file_at(core, file)->locks); slot != SLOT_NONE;
-         slot = tree_next(tree, slot)) {
+    const struct spans *spans = &core->locks.by_start;
+    for (uint32_t slot = span_first(spans, file_at(core, file)->locks); slot != SLOT_NONE;
+         slot = span_next(spans, file_at(core, file)->locks, slot)) {
         const struct lock *lock = lock_at(core, slot);
         if (lock->claim.owner == owner && lock->claim.start == start &&
             !(lock->flags & RECORD_LOCK_OFFER))

@@ -255,9 +255,9 @@ const char *lock_world_held(const struct core *core, struct who who)
     uint32_t file = lock_world_file(core, who.file), owner = lock_world_owner(core, who);
     if (file == SLOT_NONE || owner == SLOT_NONE)
         return text;
-    const struct tree *tree = &core->locks.by_start;
-    for (uint32_t slot = tree_first(tree, file_at(core, file)->locks); slot != SLOT_NONE;
-         slot = tree_next(tree, slot)) {
+    const struct spans *spans = &core->locks.by_start;
+    for (uint32_t slot = span_first(spans, file_at(core, file)->locks); slot != SLOT_NONE;
+         slot = span_next(spans, file_at(core, file)->locks, slot)) {
         const struct lock *lock = lock_at(core, slot);
         if (lock->claim.owner != owner || (lock->flags & RECORD_LOCK_OFFER))
             continue;
