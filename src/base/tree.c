@@ -17,12 +17,6 @@
  * has no child on one side. Either takes two rotations on average, the rest of the cost is the way
  * down and the way up along which the sums are brought up to date; where a sum stays as it was, so
  * do all above it, and for the largest of something that is soon.
- *
- * A pile is chained by `right`, front first. It is sorted by merging the runs that are in order
- * already, and built from left to right: what is rightmost at each moment is a way down from the
- * top along right children, and the next slot goes below the last one on it that has a higher
- * priority; those below that become its left child, and nothing will ever change in them, so their
- * sums are made then, children first, each once.
  */
 #include "base/tree.h"
 
@@ -167,94 +161,6 @@ void tree_remove(struct tree *tree, tree_root *root, uint32_t slot)
         parent = parent_of(tree, parent);
     }
     tree_touch(tree, parent);
-}
-
-/* ---- many at once ---- */
-
-void tree_pile_add(struct tree *tree, tree_root *pile, uint32_t slot)
-{
-    *link_at(tree, slot) = (struct tree_link){.right = *pile};
-    *pile = slot + 1;
-}
-
-uint32_t tree_pile_next(const struct tree *tree, uint32_t slot)
-{
-    return tree_right(tree, slot);
-}
-
-void tree_pile_reverse(struct tree *tree, tree_root *pile)
-{
-    uint32_t slot = tree_top(*pile), next;
-    *pile = 0;
-    for (; slot != SLOT_NONE; slot = next) {
-        next = tree_pile_next(tree, slot);
-        tree_pile_add(tree, pile, slot);
-    }
-}
-
-/* Cuts the slots off its front that are in order. */
-static tree_root take_run(struct tree *tree, tree_root *pile)
-{
-    tree_root run = *pile;
-    uint32_t last = tree_top(run), next = tree_pile_next(tree, last);
-    while (next != SLOT_NONE && tree->before(tree->context, last, next)) {
-        last = next;
-        next = tree_pile_next(tree, last);
-    }
-    *pile = next + 1;
-    link_at(tree, last)->right = 0;
-    return run;
-}
-
-/* Both in order. */
-static tree_root merge(struct tree *tree, tree_root a, tree_root b)
-{
-    tree_root merged = 0, *end = &merged;
-    while (a != 0 && b != 0) {
-        tree_root *first = tree->before(tree->context, tree_top(a), tree_top(b)) ? &a : &b;
-        *end = *first;
-        end = &link_at(tree, tree_top(*first))->right;
-        *first = *end;
-    }
-    *end = a != 0 ? a : b;
-    return merged;
-}
-
-void tree_pile_sort(struct tree *tree, tree_root *pile)
-{
-    tree_root merged[32] = {0}; /* the i-th has 2^i runs in it, or is empty */
-    while (*pile != 0) {
-        tree_root run = take_run(tree, pile);
-        uint32_t i = 0;
-        for (; merged[i] != 0; i++) {
-            run = merge(tree, merged[i], run);
-            merged[i] = 0;
-        }
-        merged[i] = run;
-    }
-    for (uint32_t i = 0; i < 32; i++)
-        *pile = merge(tree, merged[i], *pile);
-}
-
-void tree_pile_build(struct tree *tree, tree_root *pile)
-{
-    uint32_t slot = tree_top(*pile), next, parent = SLOT_NONE; /* the rightmost slot so far */
-    *pile = 0;
-    for (; slot != SLOT_NONE; parent = slot, slot = next) {
-        uint32_t below = SLOT_NONE;
-        next = tree_pile_next(tree, slot);
-        for (; parent != SLOT_NONE && is_higher(tree, slot, parent);
-             parent = parent_of(tree, parent)) {
-            (void)update(tree, parent);
-            below = parent;
-        }
-        *link_at(tree, slot) = (struct tree_link){.left = below + 1, .parent = parent + 1};
-        if (below != SLOT_NONE)
-            link_at(tree, below)->parent = slot + 1;
-        *(parent != SLOT_NONE ? &link_at(tree, parent)->right : pile) = slot + 1;
-    }
-    for (; parent != SLOT_NONE; parent = parent_of(tree, parent))
-        (void)update(tree, parent);
 }
 
 static uint32_t leftmost(const struct tree *tree, uint32_t slot)

@@ -1,8 +1,8 @@
 /*
  * tree.h -- ordered sets of table slots, many of them over one table, with sums on the way.
  *
- * One mechanism for every "in order, quickly": the locks of a file by their first byte, the locks
- * of an owner in a file, the waiters of a file. A slot is in at most one set of a forest at a time.
+ * One mechanism for "in order, quickly": the waiters of a file, those of an owner, what is
+ * unsettled in a holding. A slot is in at most one set of a forest at a time.
  * The owner of the forest says how two slots are ordered and, if it wants, what is to be known of a
  * whole subtree (the largest end, say): `update` computes it for a slot from the slot itself and
  * its two children, and is called upwards from where a subtree changed, children first, until a
@@ -49,21 +49,6 @@ void tree_add(struct tree *tree, tree_root *root, uint32_t slot);
 void tree_remove(struct tree *tree, tree_root *root, uint32_t slot);
 /* Something that `update` looks at changed, not the order: brings the sums up to date. */
 void tree_touch(struct tree *tree, uint32_t slot);
-
-/*
- * Many at once: a *pile* is a root too, but no set yet: slots in a row, of which only these
- * functions know. Sorted and built it is the very set that tree_add would have made of them, for
- * one sum a slot and, if they come in order, one comparison.
- */
-/* In front of those that are there. */
-void tree_pile_add(struct tree *tree, tree_root *pile, uint32_t slot);
-void tree_pile_reverse(struct tree *tree, tree_root *pile);
-/* Brings it into the order of the forest. */
-void tree_pile_sort(struct tree *tree, tree_root *pile);
-/* Walks it; begin with tree_top, SLOT_NONE ends it. */
-uint32_t tree_pile_next(const struct tree *tree, uint32_t slot);
-/* Makes a set of a pile that is in order. */
-void tree_pile_build(struct tree *tree, tree_root *pile);
 
 /* Walks; SLOT_NONE ends them. */
 uint32_t tree_first(const struct tree *tree, tree_root root);

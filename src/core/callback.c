@@ -108,8 +108,8 @@ void callback_linger(struct core *core, uint32_t slot, uint32_t offer)
     core->callbacks.lingered++;
     core->callbacks.lingering_count++;
     callback_at(core, slot)->offer = offer;
-    lock->waiter = SLOT_NONE;
-    lock->callback = slot;
+    lock->link = SLOT_NONE;
+    lock->is_lingering = true;
     chains_add(&core->callbacks.by_owner, lock->claim.owner, slot);
 }
 
@@ -227,7 +227,7 @@ static void resolve(struct core *core, uint32_t slot, enum core_call_outcome out
             client_at(core, late_at(core, late)->client)->asked.late_count--;
     }
     table_remove(&all->table, slot);
-    lock_at(core, offer)->callback = SLOT_NONE;
+    lock_at(core, offer)->is_lingering = false;
     lock_offer_withdraw(core, offer);
 }
 
@@ -255,7 +255,7 @@ void callback_check(const struct core *core)
     const struct callbacks *all = &core->callbacks;
     table_check(&all->table);
     table_check(&all->late);
-    uint32_t slot = table_next(&all->table, SLOT_NONE);
+    uint32_t slot = table_next(&all->table, SLOT_NONE), lingering = 0;
     for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
         const struct callback *callback = callback_at(core, slot);
         if (callback->waiter != SLOT_NONE) {
@@ -266,11 +266,16 @@ void callback_check(const struct core *core)
         } else if (callback->offer != SLOT_NONE) {
             const struct lock *offer = lock_at(core, callback->offer);
             CHECK(offer->flags & RECORD_LOCK_OFFER);
-            CHECK(offer->callback == slot);
-            CHECK(offer->waiter == SLOT_NONE);
+            CHECK(offer->is_lingering);
+            CHECK(lock_waiter(offer) == SLOT_NONE);
             CHECK(callback->serial <= all->serial);
+            lingering++;
         }
     }
+    for (slot = table_next(&core->locks.table, SLOT_NONE); slot != SLOT_NONE;
+         slot = table_next(&core->locks.table, slot))
+        lingering -= lock_at(core, slot)->is_lingering;
+    CHECK(lingering == 0); /* each has an offer of its own */
     for (slot = table_next(&all->late, SLOT_NONE); slot != SLOT_NONE;
          slot = table_next(&all->late, slot)) {
         const struct late_answer *late = late_at(core, slot);

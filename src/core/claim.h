@@ -10,12 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* There is one in every lock: it is not padded to 32 bytes. */
 struct claim {
     uint64_t start, end; /* inclusive; end UINT64_MAX: to the end of the file */
     uint32_t owner;      /* slot; SLOT_NONE: an owner that has nothing here */
     uint32_t file;       /* slot */
     bool exclusive;
-};
+} __attribute__((packed, aligned(4)));
 
 /* They have a byte in common. */
 static inline bool claim_overlaps(const struct claim *a, const struct claim *b)

@@ -140,7 +140,7 @@ static void restamp_kept(struct core *core, uint32_t slot)
     uint32_t puts_max = core->limits.batch_puts_max + ECHOES_RESTAMPED_MAX, next;
     for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = next) {
         next = chains_next(locks, at);
-        if (lock_at(core, at)->callback != SLOT_NONE || core->dirty.put_count < puts_max)
+        if (lock_at(core, at)->is_lingering || core->dirty.put_count < puts_max)
             lock_element_restamp(core, at, 1);
         else
             lock_offer_withdraw(core, at);
@@ -201,7 +201,7 @@ static bool has_older(const struct core *core, uint32_t slot)
     const struct client *client = client_at(core, slot);
     const struct chains *locks = &core->locks.by_client, *shares = &core->shares.by_client;
     for (uint32_t at = chains_first(locks, slot); at != SLOT_NONE; at = chains_next(locks, at))
-        if (lock_at(core, at)->callback == SLOT_NONE && !echo_is(core, at) &&
+        if (!lock_at(core, at)->is_lingering && !echo_is(core, at) &&
             client_is_over(client, client->stored.incarnation, lock_at(core, at)->state))
             return true;
     for (uint32_t at = chains_first(shares, slot); at != SLOT_NONE; at = chains_next(shares, at))

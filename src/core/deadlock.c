@@ -42,7 +42,7 @@ static uint64_t follow(struct core *core, struct circle *circle, const struct cl
         uint32_t other = lock_at(core, lock)->claim.owner;
         struct owner *seen = owner_at(core, other);
         bool goes_anyway = /* in a few seconds */
-            lock_at(core, lock)->callback != SLOT_NONE || echo_is(core, lock);
+            lock_at(core, lock)->is_lingering || echo_is(core, lock);
         circle->is_closed = other == circle->owner && !goes_anyway;
         bool is_waiting = !list_is_empty(&seen->waiting) && !goes_anyway;
         if (is_waiting && seen->visit != circle->visit && circle->pending_count < PENDING_MAX) {

@@ -40,13 +40,13 @@ bool echo_keep(struct core *core, uint32_t slot)
         return false;
     MARK("echo_of_an_offer");
     CHECK(lock->flags & RECORD_LOCK_OFFER);
-    CHECK(lock->callback == SLOT_NONE);
+    CHECK(!lock->is_lingering);
     if (!lock_element_is_doomed(core, lock))
         dirty_put(&core->dirty, RECORD_LOCK, slot);
     lock_element_unleave(core, slot);
     lock->is_echoed = false;
     lock->flags |= RECORD_LOCK_LINGERS;
-    lock->waiter = SLOT_NONE;
+    lock->link = SLOT_NONE;
     core->echoes.may_be_some = true;
     return true;
 }
@@ -98,6 +98,6 @@ void echo_check(const struct core *core)
             continue;
         CHECK(!core->started || core->echoes.may_be_some);
         CHECK(lock->flags & RECORD_LOCK_OFFER);
-        CHECK(lock->waiter == SLOT_NONE && lock->callback == SLOT_NONE && !lock->is_left_over);
+        CHECK(lock->link == SLOT_NONE && !lock->is_lingering && !lock->is_left_over);
     }
 }

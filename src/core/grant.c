@@ -79,7 +79,7 @@ void grant_begin(struct core *core, uint32_t slot, uint32_t offer)
 void grant_restore(struct core *core, uint32_t slot, uint32_t offer, uint64_t cookie)
 {
     struct waiter *w = waiter_at(core, slot);
-    lock_at(core, offer)->waiter = slot;
+    lock_at(core, offer)->link = slot;
     w->client_cookie = cookie;
     grant_begin(core, slot, offer);
     w->grant.may_have_arrived = true;
@@ -383,7 +383,7 @@ void grant_check(const struct core *core)
         if (!waiter_is_offered(w))
             continue;
         const struct lock *offer = lock_at(core, w->grant.offer);
-        CHECK((offer->flags & RECORD_LOCK_OFFER) != 0 && offer->waiter == slot);
+        CHECK((offer->flags & RECORD_LOCK_OFFER) != 0 && lock_waiter(offer) == slot);
         CHECK(offer->claim.owner == w->claim.owner && offer->claim.file == w->claim.file);
         CHECK(claim_is_same_range(&offer->claim, &w->claim));
         bool is_timed = timers_is_set(&all->timers, slot);

@@ -121,7 +121,7 @@ static void leave_offer(struct core *core, uint32_t slot)
 {
     struct waiter *w = waiter_at(core, slot);
     MARK("grant_offer_outlives_its_waiter");
-    lock_at(core, w->grant.offer)->waiter = SLOT_NONE;
+    lock_at(core, w->grant.offer)->link = SLOT_NONE;
     w->grant.offer = SLOT_NONE;
     if (w->grant.callback != SLOT_NONE) {
         turn_ended(core, waiter_client(core, w), TURN_UNKNOWN);

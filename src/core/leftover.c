@@ -15,6 +15,9 @@
 #include "core/lock_range.h"
 #include "core/state.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 enum { CUT_MAX = 2000, CUT_PUTS_MAX = 40 }; /* of one request; each puts three records at most */
 
 static bool comes_before(const void *context, uint32_t a, uint32_t b)
@@ -29,13 +32,13 @@ static bool comes_before(const void *context, uint32_t a, uint32_t b)
 static bool sum_up(void *context, uint32_t slot, uint32_t left, uint32_t right)
 {
     const struct core *core = context;
-    struct lock *lock = lock_at(core, slot);
-    uint64_t end = lock->claim.end, before = lock->left_over_end;
-    if (left != SLOT_NONE && lock_at(core, left)->left_over_end > end)
-        end = lock_at(core, left)->left_over_end;
-    if (right != SLOT_NONE && lock_at(core, right)->left_over_end > end)
-        end = lock_at(core, right)->left_over_end;
-    lock->left_over_end = end;
+    uint64_t *ends = core->locks.left_over_ends;
+    uint64_t end = lock_at(core, slot)->claim.end, before = ends[slot];
+    if (left != SLOT_NONE && ends[left] > end)
+        end = ends[left];
+    if (right != SLOT_NONE && ends[right] > end)
+        end = ends[right];
+    ends[slot] = end;
     return end != before;
 }
 
@@ -45,19 +48,24 @@ int leftover_init(struct core *core, uint32_t slots_max)
     int err = chains_init(&all->left_over, core->clients.table.max, slots_max);
     if (err == 0)
         err = tree_init(&all->left_over_own, slots_max, core->seed, comes_before, sum_up, core);
-    return err;
+    if (err != 0)
+        return err;
+    all->left_over_ends = calloc(slots_max > 0 ? slots_max : 1, sizeof *all->left_over_ends);
+    return all->left_over_ends == NULL ? -ENOMEM : 0;
 }
 
 void leftover_done(struct core *core)
 {
     chains_done(&core->locks.left_over);
     tree_done(&core->locks.left_over_own);
+    free(core->locks.left_over_ends);
+    core->locks.left_over_ends = NULL;
 }
 
 void leftover_add(struct core *core, uint32_t slot)
 {
     struct lock *lock = lock_at(core, slot);
-    CHECK((lock->flags & RECORD_LOCK_OFFER) && lock->waiter == SLOT_NONE);
+    CHECK((lock->flags & RECORD_LOCK_OFFER) && lock_waiter(lock) == SLOT_NONE);
     if (!lock->is_left_over)
         lock_element_leave_over(core, slot);
 }
@@ -82,7 +90,7 @@ static uint32_t find_below(const struct core *core, uint32_t slot, const struct 
     while (slot != SLOT_NONE) {
         const struct lock *lock = lock_at(core, slot);
         const struct claim *claim = search->claim;
-        if (lock->left_over_end < claim->start)
+        if (core->locks.left_over_ends[slot] < claim->start)
             return SLOT_NONE;
         if (lock->claim.file < claim->file) {
             slot = tree_right(tree, slot);

@@ -41,7 +41,7 @@ int lock_init(struct core *core, const uint32_t slots[])
     if (err == 0)
         err = span_init(&all->by_start, slots_max, lock_range_claim, core);
     if (err == 0)
-        err = tree_init(&all->own, slots_max, core->seed, lock_range_before, NULL, core);
+        err = span_init(&all->own, slots_max, lock_range_claim, core);
     if (err == 0)
         err = chains_init(&all->by_client, core->clients.table.max, slots_max);
     if (err == 0)
@@ -60,7 +60,7 @@ void lock_done(struct core *core)
     struct locks *all = &core->locks;
     table_done(&all->table);
     span_done(&all->by_start);
-    tree_done(&all->own);
+    span_done(&all->own);
     chains_done(&all->by_client);
     leftover_done(core);
     table_done(&all->holdings);
@@ -143,7 +143,7 @@ static bool release_held(struct core *core, const struct claim *claim, bool is_a
     if (!unsettled_settle(core, claim))
         return false;
     for (; slot != SLOT_NONE && lock_at(core, slot)->claim.start <= claim->end; slot = next) {
-        next = tree_next(&core->locks.own, slot);
+        next = lock_range_next_own(core, slot);
         lock_plan_cut(core, slot, claim);
     }
     return true;
@@ -176,11 +176,11 @@ static bool free_one(struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
     uint32_t owner = lock->claim.owner;
-    if (lock->waiter != SLOT_NONE)
-        grant_lost(core, lock->waiter);
-    if (lock->callback != SLOT_NONE || echo_keep(core, slot))
+    if (lock_waiter(lock) != SLOT_NONE)
+        grant_lost(core, lock_waiter(lock));
+    if (lock->is_lingering || echo_keep(core, slot))
         return false;
-    if (lock->holding != SLOT_NONE)
+    if (lock_holding(lock) != SLOT_NONE)
         lock_plan_settle(core, lock);
     lock_element_remove(core, slot); /* and drain_at moves on, if it stood here */
     lock_element_finish(core, owner);
@@ -220,7 +220,7 @@ uint32_t lock_free_held(struct core *core, uint32_t file, uint32_t max)
     uint32_t next, count = 0, slot = span_first(spans, file_at(core, file)->locks);
     for (; slot != SLOT_NONE && count < max; slot = next) {
         next = span_next(spans, file_at(core, file)->locks, slot);
-        if (lock_at(core, slot)->holding != SLOT_NONE && free_one(core, slot))
+        if (lock_holding(lock_at(core, slot)) != SLOT_NONE && free_one(core, slot))
             count++;
     }
     return count;

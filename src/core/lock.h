@@ -16,7 +16,7 @@
  * A file's elements are a tree by first byte that knows, for every subtree, the furthest end of any
  * element and of any exclusive one, each with its owner and the furthest end of the other owners:
  * the first conflict of a range is found in O(log n), however many compatible locks overlap it.
- * An owner's held locks in one file are a second tree, so that its own operations do not walk over
+ * An owner's held locks in one file are a second set, so that its own operations do not walk over
  * those of others.
  *
  * A stamp is (client's incarnation, client's state at the grant, monitored or not). Locks with
@@ -43,34 +43,44 @@ struct core;
 
 struct lock {
     struct claim claim;
-    uint64_t len;        /* as sent, while the lock is as it was asked for; else computed */
-    uint64_t granted_ns; /* wall clock */
+    uint8_t flags;         /* enum record_lock_flag, but for the mode, which the claim has */
+    bool is_left_over : 1; /* an offer of a run before; see leftover.h */
+    bool is_echoed : 1;    /* an offer that was stored when we took over; see echo.h */
+    bool is_doubtful : 1; /* an offer that its client denied, but may have taken before (R-DRC-3) */
+    bool is_lingering : 1; /* an offer without a waiter whose callback lingers (callback.h) */
+    uint64_t len;          /* as sent, while the lock is as it was asked for; else computed */
+    uint64_t granted_ns;   /* wall clock */
+    uint64_t serial;       /* grows with every change of any element; 0: as it was loaded */
+    uint64_t asked;        /* the serial when its client asked for it; 0: of a run before */
     uint32_t oh;
-    uint32_t holding;  /* of (owner, file); SLOT_NONE for an offer */
-    uint32_t waiter;   /* of an offer; SLOT_NONE when its waiter did not survive a restart */
-    uint32_t callback; /* of an offer: the callback that lingers; SLOT_NONE: none (callback.h) */
+    uint32_t link; /* of a held lock its holding, of an offer its waiter; see lock_holding */
     uint32_t state, incarnation;
-    uint32_t flags;    /* enum record_lock_flag, but for the mode, which the claim has */
-    bool is_left_over; /* an offer of a run before; see leftover.h */
-    bool is_echoed;    /* an offer that was stored when we took over; see echo.h */
-    bool is_doubtful;  /* an offer that its client denied, but may have taken before (R-DRC-3) */
-    uint64_t serial;   /* grows with every change of any element; 0: as it was loaded */
-    uint64_t asked;    /* the serial when its client asked for it; 0: of a run before */
-    uint64_t left_over_end; /* the furthest in its subtree of left-over offers */
 };
+_Static_assert(sizeof(struct lock) == 80, "there may be a million of them");
+
+/* Of (owner, file); SLOT_NONE: an offer. */
+static inline uint32_t lock_holding(const struct lock *lock)
+{
+    return (lock->flags & RECORD_LOCK_OFFER) != 0 ? SLOT_NONE : lock->link;
+}
+
+/* SLOT_NONE: held, or an offer whose waiter did not survive a restart. */
+static inline uint32_t lock_waiter(const struct lock *lock)
+{
+    return (lock->flags & RECORD_LOCK_OFFER) != 0 ? lock->link : SLOT_NONE;
+}
 
 /* The held locks of one owner in one file. */
 struct holding {
     uint32_t owner, file;
-    tree_root locks;     /* by start */
+    span_root locks;     /* by start; at least one */
     tree_root unsettled; /* ranges that wait to be reclaimed; see unsettled.h */
-    uint32_t count;
 };
 
 struct locks {
     struct table table;      /* of struct lock; slots are the store's keys */
     struct spans by_start;   /* roots: struct file.locks */
-    struct tree own;         /* roots: struct holding.locks */
+    struct spans own;        /* roots: struct holding.locks */
     struct chains by_client; /* chain = client slot; what is new goes to the front */
     struct table holdings;   /* of struct holding */
     struct hash_index holdings_by_key;
@@ -78,6 +88,7 @@ struct locks {
     uint32_t offer_count;
     struct chains left_over;                 /* chain = client slot: offers of a run before */
     struct tree left_over_own;               /* the same; roots: struct owner.left_over */
+    uint64_t *left_over_ends;                /* by slot: the furthest in its subtree of these */
     uint64_t serial;                         /* of the last change */
     uint32_t file_set_counts[FILE_SETS_MAX]; /* elements by the file set they are in (D14) */
     bool is_built;          /* all records are loaded; until then the roots in files are piles */

@@ -15,36 +15,35 @@ static void check_element(const struct core *core, uint32_t slot)
     CHECK((lock->flags & RECORD_LOCK_EXCLUSIVE) == 0);
     CHECK(lock_find_conflict(core, &lock->claim) == SLOT_NONE);
     if (lock->flags & RECORD_LOCK_OFFER) {
-        CHECK(lock->holding == SLOT_NONE);
-        CHECK(!lock->is_left_over || lock->waiter == SLOT_NONE);
+        CHECK(!lock->is_left_over || lock->link == SLOT_NONE);
+        CHECK(!lock->is_lingering || lock->link == SLOT_NONE);
         return;
     }
-    CHECK(lock->waiter == SLOT_NONE && !lock->is_left_over);
-    CHECK(lock->callback == SLOT_NONE);
-    CHECK(lock->holding == lock_element_holding(core, lock->claim.owner, lock->claim.file));
+    CHECK(!lock->is_left_over && !lock->is_lingering);
+    CHECK(lock->link == lock_element_holding(core, lock->claim.owner, lock->claim.file));
 }
 
 /* Returns how many locks it has. */
 static uint32_t check_holding(const struct core *core, uint32_t slot)
 {
-    const struct tree *own = &core->locks.own;
+    const struct spans *own = &core->locks.own;
     const struct holding *holding = table_at(&core->locks.holdings, slot);
-    CHECK(holding->count > 0);
-    CHECK(tree_check(own, holding->locks) == holding->count);
+    uint32_t count = span_check(own, holding->locks);
+    CHECK(count > 0);
     CHECK(lock_element_holding(core, holding->owner, holding->file) == slot);
-    uint32_t before = SLOT_NONE, at = tree_first(own, holding->locks);
-    for (; at != SLOT_NONE; before = at, at = tree_next(own, at)) {
+    uint32_t before = SLOT_NONE, at = span_first(own, holding->locks);
+    for (; at != SLOT_NONE; before = at, at = span_next(own, holding->locks, at)) {
         const struct lock *lock = lock_at(core, at);
         CHECK(lock->claim.owner == holding->owner);
         CHECK(lock->claim.file == holding->file);
-        CHECK(lock->holding == slot);
+        CHECK(lock->link == slot);
         if (before == SLOT_NONE)
             continue;
         const struct lock *left = lock_at(core, before);
         CHECK(left->claim.end < lock->claim.start);
         CHECK(left->claim.end + 1 < lock->claim.start || !lock_element_is_alike(left, lock));
     }
-    return holding->count;
+    return count;
 }
 
 /* Returns how many elements of the client there are. */

@@ -2,8 +2,8 @@
  * lock_element.c -- one element of the lock table comes, changes or goes; see lock_element.h.
  *
  * Always true, and asserted by lock_check():
- *  (1) An element is in the tree of its file and on the chain of its client, and a held one in the
- *      tree of its holding. Owner, client, file and holding count it, each once.
+ *  (1) An element is in the set of its file and on the chain of its client, and a held one in the
+ *      set of its holding. Owner, client, file and holding count it, each once.
  *  (2) It holds one reference to its file and one to its oh.
  *  (3) A holding has at least one lock.
  *
@@ -40,7 +40,7 @@ static struct client *client_of(const struct core *core, const struct lock *lock
 
 bool lock_element_is_doomed(const struct core *core, const struct lock *lock)
 {
-    return lock->callback == SLOT_NONE && (lock->flags & RECORD_LOCK_LINGERS) == 0 &&
+    return !lock->is_lingering && (lock->flags & RECORD_LOCK_LINGERS) == 0 &&
            client_is_over(client_of(core, lock), lock->incarnation, lock->state);
 }
 
@@ -78,29 +78,26 @@ struct holding *lock_element_enter_holding(struct core *core, uint32_t slot)
 {
     struct locks *all = &core->locks;
     struct lock *lock = lock_at(core, slot);
-    lock->holding = lock_element_holding(core, lock->claim.owner, lock->claim.file);
-    if (lock->holding == SLOT_NONE) {
-        lock->holding = table_add(&all->holdings);
-        CHECK(lock->holding != SLOT_NONE); /* there are as many as locks */
+    lock->link = lock_element_holding(core, lock->claim.owner, lock->claim.file);
+    if (lock->link == SLOT_NONE) {
+        lock->link = table_add(&all->holdings);
+        CHECK(lock->link != SLOT_NONE); /* there are as many as locks */
         uint64_t hash = holding_hash(core, lock->claim.owner, lock->claim.file);
-        *holding_at(core, lock->holding) =
+        *holding_at(core, lock->link) =
             (struct holding){.owner = lock->claim.owner, .file = lock->claim.file};
-        hash_index_add(&all->holdings_by_key, hash, lock->holding);
+        hash_index_add(&all->holdings_by_key, hash, lock->link);
     }
-    struct holding *holding = holding_at(core, lock->holding);
-    holding->count++;
-    return holding;
+    return holding_at(core, lock->link);
 }
 
 void lock_element_leave_holding(struct core *core, uint32_t slot)
 {
     struct locks *all = &core->locks;
-    uint32_t at = lock_at(core, slot)->holding;
+    uint32_t at = lock_holding(lock_at(core, slot));
     struct holding *holding = holding_at(core, at);
-    lock_at(core, slot)->holding = SLOT_NONE;
-    if (--holding->count > 0)
+    lock_at(core, slot)->link = SLOT_NONE;
+    if (holding->locks != 0)
         return;
-    CHECK(holding->locks == 0);
     CHECK(holding->unsettled == 0);
     hash_index_remove(&all->holdings_by_key, at);
     table_remove(&all->holdings, at);
@@ -110,7 +107,7 @@ void lock_element_leave_holding(struct core *core, uint32_t slot)
 
 static void join_holding(struct core *core, uint32_t slot)
 {
-    tree_add(&core->locks.own, &lock_element_enter_holding(core, slot)->locks, slot);
+    span_add(&core->locks.own, &lock_element_enter_holding(core, slot)->locks, slot);
 }
 
 void lock_element_index(struct core *core, uint32_t slot)
@@ -191,7 +188,6 @@ uint32_t lock_element_add(struct core *core, const struct lock *content)
     uint32_t slot = table_add(&core->locks.table);
     CHECK(slot != SLOT_NONE);
     *lock_at(core, slot) = *content;
-    lock_at(core, slot)->holding = SLOT_NONE;
     lock_element_index(core, slot);
     enter(core, slot);
     lock_at(core, slot)->serial = ++core->locks.serial;
@@ -225,8 +221,8 @@ static void set(struct core *core, struct lock *lock, const struct lock *content
     client->life.current_count -= lock->incarnation == client->stored.incarnation;
     client->life.current_count += content->incarnation == client->stored.incarnation;
     lock->incarnation = content->incarnation;
-    lock->flags = (lock->flags & ~(uint32_t)RECORD_LOCK_UNMONITORED) |
-                  (content->flags & RECORD_LOCK_UNMONITORED);
+    lock->flags = (uint8_t)((lock->flags & ~RECORD_LOCK_UNMONITORED) |
+                            (content->flags & RECORD_LOCK_UNMONITORED));
 }
 
 void lock_element_change(struct core *core, uint32_t slot, const struct lock *content)
@@ -236,21 +232,22 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
     CHECK(content->claim.start <= content->claim.end);
     CHECK(content->claim.owner == lock->claim.owner);
     CHECK(content->claim.file == lock->claim.file);
-    CHECK(lock->holding != SLOT_NONE); /* an offer is taken and withdrawn as it is */
+    CHECK(lock_holding(lock) != SLOT_NONE); /* an offer is taken and withdrawn as it is */
     const struct claim before = lock->claim;
     bool is_less = !claim_is_inside(&lock->claim, &content->claim) ||
                    !claim_has_mode(&content->claim, &lock->claim);
     if (content->claim.start == lock->claim.start) {
         set(core, lock, content);
         span_change(&all->by_start, file_at(core, before.file)->locks, slot, &before);
+        span_change(&all->own, holding_at(core, lock_holding(lock))->locks, slot, &before);
     } else {
         span_root *in_file = &file_at(core, lock->claim.file)->locks;
-        tree_root *own = &holding_at(core, lock->holding)->locks;
+        span_root *own = &holding_at(core, lock_holding(lock))->locks;
         span_remove(&all->by_start, in_file, slot);
-        tree_remove(&all->own, own, slot);
+        span_remove(&all->own, own, slot);
         set(core, lock, content);
         span_add(&all->by_start, in_file, slot);
-        tree_add(&all->own, own, slot);
+        span_add(&all->own, own, slot);
     }
     dirty_put(&core->dirty, RECORD_LOCK, slot);
     if (is_less) {
@@ -288,9 +285,9 @@ void lock_element_restore(struct core *core, uint32_t slot)
     struct lock *lock = lock_at(core, slot);
     CHECK(lock->flags & RECORD_LOCK_OFFER);
     lock_element_unleave(core, slot);
-    lock->flags &= ~(uint32_t)RECORD_LOCK_OFFER;
+    lock->flags &= (uint8_t)~RECORD_LOCK_OFFER;
     lock->is_echoed = false;
-    lock->waiter = SLOT_NONE;
+    lock->link = SLOT_NONE;
     core->locks.offer_count--;
     join_holding(core, slot);
 }
@@ -314,7 +311,7 @@ void lock_element_remove(struct core *core, uint32_t slot)
     chains_remove(&all->by_client, owner->client, slot);
     span_remove(&all->by_start, &file_at(core, lock.claim.file)->locks, slot);
     if ((lock.flags & RECORD_LOCK_OFFER) == 0) {
-        tree_remove(&all->own, &holding_at(core, lock.holding)->locks, slot);
+        span_remove(&all->own, &holding_at(core, lock_holding(&lock))->locks, slot);
         lock_element_leave_holding(core, slot);
     }
     table_remove(&all->table, slot);

@@ -23,17 +23,17 @@ uint32_t lock_element_holding(const struct core *core, uint32_t owner, uint32_t 
 /* More slots than this cannot be added. */
 uint32_t lock_element_free_count(const struct core *core);
 
-/* A new element with this content, whose `holding` and sums are not looked at. Takes references of
- * its own to the file and to oh. There must be a free slot. */
+/* A new element with this content, whose `link` is looked at only if it is an offer. Takes
+ * references of its own to the file and to oh. There must be a free slot. */
 uint32_t lock_element_add(struct core *core, const struct lock *content);
 /* The same in a slot that is live already, from the store: nothing is to be written, and it is in
- * no tree yet. `holding` must be SLOT_NONE. */
+ * no set yet. `link` must be SLOT_NONE. */
 void lock_element_load(struct core *core, uint32_t slot, const struct lock *content);
-/* Such an element goes into its trees. */
+/* Such an element goes into its sets. */
 void lock_element_index(struct core *core, uint32_t slot);
 /* Or it does not: all is as if it had never come. */
 void lock_element_unload(struct core *core, uint32_t slot);
-/* Its holding, where it is counted now, but not in the tree; and is not any more. */
+/* Its holding, where it is counted now, but not in its set; and is not any more. */
 struct holding *lock_element_enter_holding(struct core *core, uint32_t slot);
 void lock_element_leave_holding(struct core *core, uint32_t slot);
 /* The element gets this range, mode, stamp, len, oh and time; owner, file and being held or offered

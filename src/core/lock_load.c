@@ -18,7 +18,7 @@ static bool meets_own(const struct core *core, const struct lock *fresh)
 {
     struct claim reach = claim_widened(&fresh->claim);
     uint32_t slot = lock_range_first_own(core, &reach);
-    for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
+    for (; slot != SLOT_NONE; slot = lock_range_next_own(core, slot)) {
         const struct lock *lock = lock_at(core, slot);
         if (!claim_overlaps(&lock->claim, &reach))
             return false;
@@ -63,12 +63,10 @@ bool lock_load(struct core *core, uint32_t slot, const struct record_lock *recor
         .len = record->len,
         .granted_ns = record->granted_ns,
         .oh = intern_add(&core->locks.ohs, record->oh),
-        .holding = SLOT_NONE,
-        .waiter = SLOT_NONE,
-        .callback = SLOT_NONE,
+        .link = SLOT_NONE,
         .state = record->of.state,
         .incarnation = record->of.incarnation,
-        .flags = record->flags & ~(uint32_t)RECORD_LOCK_EXCLUSIVE,
+        .flags = (uint8_t)(record->flags & ~(uint32_t)RECORD_LOCK_EXCLUSIVE),
     };
     CHECK(loaded.claim.file != SLOT_NONE);
     CHECK(loaded.oh != SLOT_NONE);
@@ -111,8 +109,8 @@ static bool join_own(struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
     struct holding *holding = lock_element_enter_holding(core, slot);
-    uint32_t last = tree_top(holding->locks);
-    tree_pile_add(&core->locks.own, &holding->locks, slot);
+    uint32_t last = span_pile_first(holding->locks);
+    span_pile_add(&core->locks.own, &holding->locks, slot);
     if (last == SLOT_NONE)
         return true;
     const struct lock *before = lock_at(core, last);
@@ -148,10 +146,12 @@ static void leave_all(struct core *core, span_root pile)
 {
     uint32_t slot = span_pile_first(pile);
     for (; slot != SLOT_NONE; slot = span_pile_next(&core->locks.by_start, slot)) {
-        uint32_t holding = lock_at(core, slot)->holding;
+        uint32_t holding = lock_holding(lock_at(core, slot));
         if (holding == SLOT_NONE)
             continue;
-        ((struct holding *)table_at(&core->locks.holdings, holding))->locks = 0;
+        span_root *own = &((struct holding *)table_at(&core->locks.holdings, holding))->locks;
+        if (*own == slot + 1) /* on top of its pile, and so the last one that is met */
+            *own = 0;
         lock_element_leave_holding(core, slot);
     }
 }
@@ -159,15 +159,15 @@ static void leave_all(struct core *core, span_root pile)
 /* A holding is built at its last lock, which is on top of its pile and met after all others. */
 static void build_own(struct core *core, span_root pile)
 {
-    struct tree *own = &core->locks.own;
+    struct spans *own = &core->locks.own;
     uint32_t slot = span_pile_first(pile);
     for (; slot != SLOT_NONE; slot = span_pile_next(&core->locks.by_start, slot)) {
-        uint32_t at = lock_at(core, slot)->holding;
+        uint32_t at = lock_holding(lock_at(core, slot));
         struct holding *holding = at == SLOT_NONE ? NULL : table_at(&core->locks.holdings, at);
         if (holding == NULL || holding->locks != slot + 1)
             continue;
-        tree_pile_reverse(own, &holding->locks);
-        tree_pile_build(own, &holding->locks);
+        span_pile_reverse(own, &holding->locks);
+        span_pile_build(own, &holding->locks);
     }
 }
 

@@ -24,7 +24,7 @@ uint32_t lock_offer_make(struct core *core, const struct lock_want *want, uint32
         !lock_plan_shape(core, want, &fresh))
         return SLOT_NONE;
     fresh.flags |= RECORD_LOCK_OFFER;
-    fresh.waiter = waiter;
+    fresh.link = waiter;
     uint32_t slot = lock_element_add(core, &fresh);
     (void)intern_release(&core->locks.ohs, fresh.oh);
     client_counts_changed(core, client);
@@ -45,7 +45,7 @@ void lock_offer_withdraw(struct core *core, uint32_t slot)
     const struct lock *lock = lock_at(core, slot);
     uint32_t owner = lock->claim.owner;
     CHECK(lock->flags & RECORD_LOCK_OFFER);
-    CHECK(lock->callback == SLOT_NONE);
+    CHECK(!lock->is_lingering);
     if (echo_keep(core, slot))
         return;
     lock_element_remove(core, slot);
@@ -80,7 +80,7 @@ static struct lock stretch_at(const struct core *core, const struct lock *offer,
     struct lock stretch = *offer;
     stretch.claim.start = from;
     uint32_t slot = lock_range_first_own(core, &stretch.claim);
-    for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
+    for (; slot != SLOT_NONE; slot = lock_range_next_own(core, slot)) {
         const struct lock *lock = lock_at(core, slot);
         bool is_exclusive = stays_exclusive(lock, offer, kept_serial);
         if (lock->claim.start > offer->claim.end)
@@ -145,8 +145,8 @@ static bool accept(struct core *core, uint32_t slot, uint64_t kept_serial, bool 
     CHECK(offer.flags & RECORD_LOCK_OFFER);
     if (lock_element_is_doomed(core, &offer))
         return false; /* it is not its client's any more, and must replace nothing that is */
-    offer.flags &= ~(uint32_t)RECORD_LOCK_OFFER;
-    offer.waiter = SLOT_NONE;
+    offer.flags &= (uint8_t)~RECORD_LOCK_OFFER;
+    offer.link = SLOT_NONE;
     offer.is_left_over = offer.is_echoed = false;
     if (!can_accept(core, &offer, kept_serial, stays))
         return false;
@@ -203,7 +203,7 @@ bool lock_offer_restore(struct core *core, uint32_t slot)
     struct lock offer = *lock_at(core, slot);
     CHECK(offer.flags & RECORD_LOCK_OFFER);
     CHECK(!echo_is(core, slot) && !echo_is_due(core, slot));
-    offer.flags &= ~(uint32_t)RECORD_LOCK_OFFER;
+    offer.flags &= (uint8_t)~RECORD_LOCK_OFFER;
     if (lock_element_is_doomed(core, &offer) || !lock_plan_make(core, &offer).is_alone)
         return lock_offer_accept(core, slot, false);
     lock_element_restore(core, slot);

@@ -32,9 +32,7 @@ bool lock_plan_shape(struct core *core, const struct lock_want *want, struct loc
         .claim = want->claim,
         .len = want->len,
         .granted_ns = want->wall_ns,
-        .holding = SLOT_NONE,
-        .waiter = SLOT_NONE,
-        .callback = SLOT_NONE,
+        .link = SLOT_NONE,
         .asked = want->asked,
         .state = client_stamp(client, want->state),
         .incarnation = client->stored.incarnation,
@@ -100,7 +98,7 @@ struct lock_plan lock_plan_make(const struct core *core, const struct lock *fres
     bool has_alike = false, has_split = false;
     plan.first = lock_range_first_own(core, &plan.reach);
     uint32_t slot = plan.first;
-    for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
+    for (; slot != SLOT_NONE; slot = lock_range_next_own(core, slot)) {
         const struct lock *lock = lock_at(core, slot);
         if (!claim_overlaps(&lock->claim, &plan.reach))
             break;
@@ -136,7 +134,7 @@ static void clear_range(struct core *core, const struct lock *fresh, const struc
         const struct lock *lock = lock_at(core, slot);
         if (!claim_overlaps(&lock->claim, &plan->reach))
             return;
-        next = tree_next(&core->locks.own, slot);
+        next = lock_range_next_own(core, slot);
         if (slot == plan->kept)
             continue;
         if (lock_element_is_alike(lock, fresh)) {

@@ -1,20 +1,14 @@
 /*
  * lock_range.c -- finding locks by range; see lock_range.h and lock.h.
  *
- * Who is in the way of a range is the business of span.h; what an owner holds is a tree of its own.
+ * Who is in the way of a range is the business of span.h. What an owner holds in a file is a set of
+ * its own, and the first of it that reaches a byte is the first that is in the way of somebody who
+ * wants everything from there on.
  */
 #include "core/lock_range.h"
 
 #include "core/lock_element.h"
 #include "core/state.h"
-
-bool lock_range_before(const void *context, uint32_t a, uint32_t b)
-{
-    const struct core *core = context;
-    uint64_t start_a = lock_at(core, a)->claim.start;
-    uint64_t start_b = lock_at(core, b)->claim.start;
-    return start_a != start_b ? start_a < start_b : a < b;
-}
 
 const struct claim *lock_range_claim(const void *context, uint32_t slot)
 {
@@ -37,25 +31,26 @@ uint32_t lock_range_first_own(const struct core *core, const struct claim *claim
     if (holding == SLOT_NONE)
         return SLOT_NONE;
     /* They do not overlap, so they are in order of their ends too. */
-    const struct tree *tree = &core->locks.own;
+    const struct claim all_behind = {.start = claim->start,
+                                     .end = UINT64_MAX,
+                                     .owner = SLOT_NONE,
+                                     .file = claim->file,
+                                     .exclusive = true};
     const struct holding *own = table_at(&core->locks.holdings, holding);
-    uint32_t slot = tree_top(own->locks), found = SLOT_NONE;
-    while (slot != SLOT_NONE) {
-        if (lock_at(core, slot)->claim.end >= claim->start) {
-            found = slot;
-            slot = tree_left(tree, slot);
-        } else {
-            slot = tree_right(tree, slot);
-        }
-    }
-    return found;
+    return span_find(&core->locks.own, own->locks, &all_behind);
+}
+
+uint32_t lock_range_next_own(const struct core *core, uint32_t slot)
+{
+    const struct holding *own = table_at(&core->locks.holdings, lock_holding(lock_at(core, slot)));
+    return span_next(&core->locks.own, own->locks, slot);
 }
 
 bool lock_covers(const struct core *core, const struct claim *claim)
 {
     struct claim rest = *claim;
     uint32_t slot = lock_range_first_own(core, &rest);
-    for (; slot != SLOT_NONE; slot = tree_next(&core->locks.own, slot)) {
+    for (; slot != SLOT_NONE; slot = lock_range_next_own(core, slot)) {
         const struct lock *lock = lock_at(core, slot);
         if (lock->claim.start > rest.start || lock_element_is_doomed(core, lock) ||
             !claim_has_mode(&lock->claim, claim))

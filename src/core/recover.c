@@ -250,8 +250,8 @@ static void unsettle_share(struct core *core, uint32_t slot)
 static bool is_left_over(const struct core *core, uint32_t slot)
 {
     const struct lock *lock = lock_at(core, slot);
-    return (lock->flags & RECORD_LOCK_OFFER) && lock->waiter == SLOT_NONE &&
-           lock->callback == SLOT_NONE && !echo_is(core, slot) &&
+    return (lock->flags & RECORD_LOCK_OFFER) && lock_waiter(lock) == SLOT_NONE &&
+           !lock->is_lingering && !echo_is(core, slot) &&
            !lock_element_is_doomed(core, lock); /* that is nobody's: its drain takes it along */
 }
 
@@ -286,7 +286,7 @@ static uint32_t find_gaps(const struct core *core, const struct lock *offer,
     struct claim gap = offer->claim;
     uint32_t count = 0, slot = lock_range_first_own(core, &gap);
     for (; slot != SLOT_NONE && count < LOCK_ACCEPT_PUTS_MAX;
-         slot = tree_next(&core->locks.own, slot)) {
+         slot = lock_range_next_own(core, slot)) {
         const struct lock *lock = lock_at(core, slot);
         if (lock->claim.start > offer->claim.end)
             break;

@@ -1,9 +1,9 @@
 /*
  * span.h -- the elements of a file in order of their first byte, and which of them is in the way.
  *
- * Many sets over one table of slots; a slot is in at most one of them. An element is a claim: bytes,
- * owner, mode. What a set answers is "the first element that conflicts with this claim", in a few
- * cache lines however many elements there are and however many of them overlap the claim.
+ * Many sets over one table of slots; a slot is in at most one of them. An element is a claim:
+ * bytes, owner, mode. What a set answers is "the first element that conflicts with this claim", in
+ * a few cache lines however many elements there are and however many of them overlap the claim.
  *
  * Most files have one lock, so a set of few is a *row*: a chain of slots, and the claims are looked
  * at where they are. A larger one is a B+-tree whose leaves have copies of the claims. One with

@@ -1,5 +1,5 @@
 /*
- * span_reach.h -- how far many elements reach, whoever asks; for the files of core/span and
+ * span_reach.h -- how far many elements reach, for any asker; for the files of core/span and
  * core/lock only.
  *
  * "How far" must leave out the asker's own elements, or an owner with many locks would search

@@ -19,12 +19,14 @@
  *  (1) All leaves are equally deep, their elements in order.
  *  (2) A child's key is not above its first element, and above all elements before it.
  *  (3) A child's sum is that of the elements below it.
- *  (4) A node has at least SPAN_NODE_MIN members, unless it is the topmost or the last of its level;
- *      an inner topmost one has two.
+ *  (4) A node has at least SPAN_NODE_MIN members, unless it is the topmost or the last of its
+ *      level; an inner topmost one has two.
  */
 #include "core/span_tree.h"
 
 #include "base/check.h"
+
+enum { CACHE_LINE = 64 };
 
 static struct span_entry entry_of(uint32_t slot, const struct claim *claim)
 {
@@ -107,6 +109,14 @@ static uint32_t search_inner(const struct span_inner *inner, uint32_t from,
     return span_reach_first(inner->any, inner->exclusives, from, inner->count, claim);
 }
 
+/* A leaf is probably in no cache, and gone through from its beginning: all of it is asked for at
+ * once. */
+static void fetch(const struct span_leaf *leaf)
+{
+    for (uint32_t i = 0; i < SPAN_NODE_MAX; i += CACHE_LINE / sizeof leaf->at[0])
+        __builtin_prefetch(&leaf->at[i]);
+}
+
 /* Below a node of which the sum says that something reaches the claim. */
 static uint32_t search_below(const struct span_nodes *nodes, uint32_t node,
                              const struct claim *claim)
@@ -117,8 +127,10 @@ static uint32_t search_below(const struct span_nodes *nodes, uint32_t node,
         CHECK(at < inner->count); /* the sum said so */
         node = inner->children[at].node;
     }
+    const struct span_leaf *leaf = span_node_leaf(nodes, node);
+    fetch(leaf);
     uint32_t slot;
-    CHECK(search_leaf(span_node_leaf(nodes, node), 0, claim, &slot));
+    CHECK(search_leaf(leaf, 0, claim, &slot));
     return slot;
 }
 

@@ -67,7 +67,7 @@ void unsettled_add(struct core *core, const struct claim *claim)
 
 void unsettled_add_lock(struct core *core, const struct lock *lock)
 {
-    add_to(core, table_at(&core->locks.holdings, lock->holding), &lock->claim);
+    add_to(core, table_at(&core->locks.holdings, lock_holding(lock)), &lock->claim);
 }
 
 static void remove_from(struct core *core, struct holding *holding, uint32_t slot)
@@ -158,7 +158,7 @@ bool unsettled_meets(const struct core *core, const struct claim *claim)
 
 bool unsettled_meets_lock(const struct core *core, const struct lock *lock)
 {
-    return meets(core, table_at(&core->locks.holdings, lock->holding), &lock->claim);
+    return meets(core, table_at(&core->locks.holdings, lock_holding(lock)), &lock->claim);
 }
 
 uint32_t unsettled_of_client(const struct core *core, uint32_t client)

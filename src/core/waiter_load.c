@@ -17,7 +17,7 @@ static uint32_t find_offer(const struct core *core, const struct record_waiter *
         return SLOT_NONE;
     const struct lock *lock = lock_at(core, record->offer);
     bool fits = (lock->flags & RECORD_LOCK_OFFER) && !(lock->flags & RECORD_LOCK_LINGERS) &&
-                lock->waiter == SLOT_NONE && lock->claim.owner == loaded->claim.owner &&
+                lock_waiter(lock) == SLOT_NONE && lock->claim.owner == loaded->claim.owner &&
                 lock->claim.file == loaded->claim.file &&
                 claim_is_same_range(&lock->claim, &loaded->claim) &&
                 lock->claim.exclusive == loaded->claim.exclusive;

@@ -290,9 +290,7 @@ TEST_WITH(test_echo__in_a_full_table, resuming, teardown)
     uint32_t owner = owner_add(the_core, client, other.svid);
     uint32_t file = file_add(the_core, bytes_of_text("full"));
     struct lock filler = {.claim = {.owner = owner, .file = file, .exclusive = true},
-                          .holding = SLOT_NONE,
-                          .waiter = SLOT_NONE,
-                          .callback = SLOT_NONE,
+                          .link = SLOT_NONE,
                           .incarnation = 1};
     filler.oh = intern_add(&the_core->locks.ohs, bytes_of_text("oh"));
     for (; lock_element_free_count(the_core) > 0; filler.claim.start = filler.claim.end += 2)

@@ -14,9 +14,11 @@ static struct claim claims[SLOTS];
 static uint32_t place[SLOTS]; /* the set that a slot is in, or NOWHERE */
 static span_root roots[SETS];
 static struct spans spans;
+static uint64_t looks; /* at claims */
 
 static const struct claim *claim_at(const void *context, uint32_t slot)
 {
+    looks++;
     assert_ptr_equal(context, claims);
     return &claims[slot];
 }
@@ -233,6 +235,96 @@ TEST(test_span__in_order_nodes_are_full)
     assert_int_equal(spans.nodes.leaves.count, leaves);
     span_done(&spans);
 }
+
+/* ---- piles ---- */
+
+static uint64_t in_order(struct prng *prng, uint32_t i)
+{
+    (void)prng;
+    return i;
+}
+
+static uint64_t backwards(struct prng *prng, uint32_t i)
+{
+    (void)prng;
+    return UINT32_MAX - i;
+}
+
+static uint64_t anyhow(struct prng *prng, uint32_t i)
+{
+    (void)i;
+    return prng_below(prng, 50); /* many are equal */
+}
+
+/* In runs, as two that came in order are, one after the other. */
+static uint64_t in_runs(struct prng *prng, uint32_t i)
+{
+    (void)prng;
+    return i % 7;
+}
+
+static bool is_smaller(const void *context, uint32_t a, uint32_t b)
+{
+    assert_ptr_equal(context, claims);
+    assert_int_not_equal(a, b);
+    return a < b;
+}
+
+static void compare_pile(uint32_t count, uint64_t seed, uint64_t (*key)(struct prng *, uint32_t))
+{
+    struct prng prng = {seed};
+    span_root pile = 0;
+    open_all(SLOTS);
+    for (uint32_t slot = 0; slot < count; slot++) {
+        claims[slot].start = claims[slot].end = key(&prng, slot);
+        span_pile_add(&spans, &pile, slot);
+        place[slot] = 0;
+    }
+    span_pile_sort(&spans, &pile, is_smaller);
+    for (uint32_t slot = 0, at = span_pile_first(pile); slot < count;
+         slot++, at = span_pile_next(&spans, at))
+        assert_int_equal(at, slot);
+    span_pile_sort(&spans, &pile, NULL);
+    span_pile_build(&spans, &pile);
+    assert_int_equal(span_check(&spans, pile), count);
+    uint32_t at = span_first(&spans, pile);
+    assert_int_equal(at, plain_find(0, NULL, SLOT_NONE));
+    for (uint32_t i = 0; i < 40 && at != SLOT_NONE; i++) {
+        uint32_t next = span_next(&spans, pile, at);
+        assert_int_equal(next, plain_find(0, NULL, at));
+        at = next;
+    }
+    span_done(&spans);
+}
+
+TEST(test_span__a_pile_becomes_a_set)
+{
+    static const uint32_t counts[] = {0, 1, 2, 3, 6, 7, 8, 9, 16, 33, 1000};
+    for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            compare_pile(counts[i], seed, in_order);
+            compare_pile(counts[i], seed, backwards);
+            compare_pile(counts[i], seed, anyhow);
+            compare_pile(counts[i], seed, in_runs);
+        }
+}
+
+TEST(test_span__a_pile_in_order_costs_a_comparison_each)
+{
+    span_root pile = 0;
+    open_all(SLOTS);
+    for (uint32_t slot = 0; slot < SLOTS; slot++) {
+        claims[slot].start = slot;
+        span_pile_add(&spans, &pile, slot);
+    }
+    span_pile_reverse(&spans, &pile);
+    looks = 0;
+    span_pile_sort(&spans, &pile, NULL);
+    assert_int_equal(looks, 2 * (SLOTS - 1));
+    span_done(&spans);
+}
+
+/* ---- nodes ---- */
 
 /* A full leaf and a last one with one element; then the full one gets as thin as it may be. */
 TEST(test_span__there_are_nodes_for_the_thinnest_sets)
