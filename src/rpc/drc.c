@@ -11,8 +11,8 @@
  *  (2) done_count of an address is the length of its queue and at most DRC_PER_ADDRESS.
  *  (3) An address has at least one entry, and the entries of all addresses are all entries.
  *  (4) Of the entries of one owner at most one is not old, and that one is in by_owner.
- *  (5) whole_count is how many of those are of a client as a whole (FREE_ALL): mostly none, and then
- *      a LOCK need not look for one.
+ *  (5) whole_count is how many of those are of a client as a whole (FREE_ALL): mostly none, and
+ *      then a LOCK need not look for one.
  *
  * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find. An order
  * of an operator looks at all of them (drc_supersede_client).
