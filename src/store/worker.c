@@ -14,11 +14,12 @@
  *  (1) The outcome is published before the wake function runs, so that the woken thread finds it.
  *  (2) After a failed commit the store is not touched again except to be closed (D9).
  *  (3) The store is opened before this thread starts and closed by it: one thread at a time.
- *  (4) A copy hears of every batch before the store does. Under any load it makes steps: it comes to
- *      an end, and a batch waits for one step at most, and for the copy of what it changes itself.
+ *  (4) A copy hears of every batch before the store does. Under any load it makes steps: it comes
+ *      to an end, and a batch waits for one step at most, and for the copy of what it changes.
  *  (5) While there are batches a copy rests after each step, COPY_REST times as long as that took:
  *      not only this thread is what it costs, but also the server thread that passes the lines on,
- *      and who takes them. Whoever is given less of a processor makes longer steps and rests more.
+ *      and who takes them. On a machine that is so busy that a step takes long, it rests for
+ *      REST_MAX_NS: who reads the copy is not to be taken for one who has stopped.
  */
 #include "store/worker.h"
 
@@ -35,7 +36,8 @@
 /* How often space is looked for while there is none. */
 #define ROOM_RETRY_NS SECOND_NS
 /* So long after a batch another one is expected. */
-#define IN_USE_NS (100 * MS_NS)
+#define IN_USE_NS   (100 * MS_NS)
+#define REST_MAX_NS (20 * MS_NS)
 
 enum { COPY_REST = 3 };
 
@@ -117,7 +119,8 @@ static void run_copy(struct worker *worker)
     bool is_over = copy_step(copy, worker->store);
     uint64_t end_ns = clock_ns(CLOCK_MONOTONIC);
     bool is_in_use = worker->committed_ns != 0 && begin_ns - worker->committed_ns < IN_USE_NS;
-    worker->rest_end_ns = is_in_use ? end_ns + COPY_REST * (end_ns - begin_ns) : 0;
+    uint64_t rest_ns = min_u64(COPY_REST * (end_ns - begin_ns), REST_MAX_NS);
+    worker->rest_end_ns = is_in_use ? end_ns + rest_ns : 0;
     lock(worker);
     if (is_over)
         end_copy(worker, NULL);
