@@ -268,9 +268,9 @@ try_troubleshooting() {
     stop TERM
     "$HOLDFAST" serve --help > "$work/manual"
     holdfastd --manual >> "$work/manual"
-    for number in $(sed -n 's/^| \([0-9]*\) | .*/\1/p' "$docs/troubleshooting.md"); do
+    while read -r number; do
         expect "troubleshooting: $number is an exit code" grep -qw "$number" "$work/manual"
-    done
+    done < <(sed -n 's/^| \([0-9]*\) | .*/\1/p' "$docs/troubleshooting.md")
 }
 
 # What others say: kernels of clients, their mount command and C library.

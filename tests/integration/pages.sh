@@ -75,9 +75,9 @@ for page in $(cd "$docs" && ls -- [a-z]*.md); do
     for option in $(grep -oE -- '`--[a-z-]+' "$docs/$page.md" | tr -d '`' | sort -u); do
         expect "$page.md: $option is an option" grep -qx -- "$option" <<< "$known"
     done
-    for command in $(grep -oE '`holdfast [a-z-]+' "$docs/$page.md" | cut -d ' ' -f 2 | sort -u); do
+    while read -r _ command; do
         expect "$page.md: holdfast $command is a command" grep -qx -- "$command" <<< "$commands"
-    done
+    done < <(grep -oE '`holdfast [a-z-]+' "$docs/$page.md" | sort -u)
     for link in $(grep -oE '\]\([^)]+\)' "$docs/$page.md" | tr -d '])(' | grep -v '^https\?:'); do
         link=${link/#\#/$page.md#}
         expect "$page.md: $link is there" [ -e "$docs/${link%%#*}" ]
