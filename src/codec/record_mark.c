@@ -120,6 +120,16 @@ uint8_t *record_reader_place(const struct record_reader *reader, uint32_t *ret_l
     return reader->buffer + reader->gathered;
 }
 
+bool record_reader_start(const struct record_reader *reader, struct bytes *ret_start,
+                         uint32_t *ret_left)
+{
+    if (!reader->in_fragment || !reader->last || reader->gathered == 0)
+        return false;
+    *ret_start = (struct bytes){reader->buffer, reader->gathered};
+    *ret_left = reader->fragment_left;
+    return true;
+}
+
 void record_reader_placed(struct record_reader *reader, uint32_t len)
 {
     CHECK(reader->in_fragment && reader->gathered > 0);

@@ -52,6 +52,10 @@ uint32_t record_reader_need(const struct record_reader *reader);
 /* Where the next bytes of a record belong that is being gathered, and at most how many: who reads
  * a long record can have it read right there. NULL: nothing is being gathered. */
 uint8_t *record_reader_place(const struct record_reader *reader, uint32_t *ret_len);
+/* What has been gathered of a record, and how many bytes make it whole. False: nothing has been, or
+ * it is not known. */
+bool record_reader_start(const struct record_reader *reader, struct bytes *ret_start,
+                         uint32_t *ret_left);
 /* So many were put there; they are no input any more. The next call says what that means. */
 void record_reader_placed(struct record_reader *reader, uint32_t len);
 

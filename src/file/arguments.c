@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/minmax.h"
+#include "file/inlet.h"
 #include "file/service.h"
 
 enum {
@@ -46,8 +47,13 @@ uint32_t arguments_payload(const struct job_request *request, const struct nfs_a
 
 bool arguments_keep(struct call *call, const struct job_request *request)
 {
-    if (request->lent != NULL)
-        return call_memory_keep(&call->service->memory, call, request->lent);
+    if (request->lent != NULL) {
+        struct job_inlet *inlet = request->lent->inlet;
+        if (!call_memory_keep(&call->service->memory, call, request->lent))
+            return false;
+        inlet_take(call, inlet);
+        return true;
+    }
     uint8_t *copy = call_payload(call) + call->payload_max + 8;
     memcpy(copy, request->args.at, request->args.len);
     struct job_request own = *request;

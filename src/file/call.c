@@ -83,7 +83,8 @@ bool call_take_pipe(struct call *call)
 void call_drop_pipe(struct call *call)
 {
     if (call->pipe != NULL)
-        pipes_give_back(call->service->pipes, call->pipe, call->job.pipe.len == 0);
+        pipes_give_back(call->service->pipes, call->pipe,
+                        call->job.pipe.len == 0 && call->pipe->inlet.len == 0);
     call->pipe = NULL;
     call->job.pipe = (struct job_pipe){0};
 }

@@ -69,7 +69,8 @@ struct call {
     } once;
 
     uint8_t *memory;   /* reply first: headroom, head, payload; then a copy of the arguments */
-    struct pipe *pipe; /* what the first job.pipe.len bytes of the payload lie in; NULL: none */
+    struct pipe *pipe; /* what the first job.pipe.len bytes of the payload lie in, or the last bytes
+                          of the arguments (inlet.h); NULL: none */
     struct job_memory record; /* which the arguments lie in instead; at NULL: they do not */
     uint32_t memory_len;      /* of both */
     uint32_t payload_max, size_class;

@@ -92,7 +92,7 @@ bool call_memory_keep(struct call_memory *memory, struct call *call, struct job_
         return false;
     memory->bytes += lent->len;
     call->memory_len += lent->len;
-    call->record = *lent;
+    call->record = (struct job_memory){.at = lent->at, .len = lent->len};
     uint32_t count = memory->record_count;
     if (count > 0 && memory->records[count - 1].len >= lent->len)
         *lent = memory->records[--memory->record_count];

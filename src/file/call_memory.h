@@ -27,8 +27,8 @@ void call_memory_init(struct call_memory *memory, uint32_t calls_max, uint64_t b
 void call_memory_done(struct call_memory *memory);
 /* Zeroed but for the reply and the room for arguments. NULL: one of the limits, or no memory. */
 struct call *call_memory_take(struct call_memory *memory, uint32_t payload_max, uint32_t args_len);
-/* The call owns what was lent, and it counts; another piece or nothing is lent in its place. False:
- * the limit, and nothing has changed. */
+/* The call owns what was lent but for an inlet, and it counts; another piece or nothing is lent in
+ * its place. False: the limit, and nothing has changed. */
 bool call_memory_keep(struct call_memory *memory, struct call *call, struct job_memory *lent);
 /* A small one that no limit refuses; NULL: no memory. */
 struct call *call_memory_take_spare(struct call_memory *memory);

@@ -22,6 +22,7 @@
 #include "base/minmax.h"
 #include "base/units.h"
 #include "file/arguments.h"
+#include "file/inlet.h"
 #include "file/lock_guard.h"
 #include "file/lone.h"
 #include "file/once.h"
@@ -373,8 +374,13 @@ struct file_service *file_new(const struct file_options *options, const struct e
     }
     service->options = *options;
     service->system = options->system != NULL ? options->system : &file_system_real;
-    service->desk = (struct job_desk){
-        .submit = submit, .next = next, .release = release, .room = room, .context = service};
+    service->desk = (struct job_desk){.submit = submit,
+                                      .next = next,
+                                      .release = release,
+                                      .room = room,
+                                      .open_inlet = inlet_open,
+                                      .close_inlet = inlet_close,
+                                      .context = service};
     CHECK(pthread_mutex_init(&service->mutex, NULL) == 0);
     removed_init(&service->removed);
     list_init(&service->finished);

@@ -3,7 +3,8 @@
  *
  * Data goes from the file straight into the reply, and from the call straight into the file; the
  * data of a long READ not at all: its pages go into a pipe, and the reply says how many bytes of it
- * are there (decision 046).
+ * are there (decision 046). The data of a long WRITE may come in a pipe, and goes into the file from
+ * there (decision 047).
  *
  * Verifier and stability: a WRITE takes the verifier before it writes, a COMMIT after it synced.
  * An error of writing back that falls in between changes it, and the client writes again. A WRITE
@@ -15,6 +16,7 @@
 #include "base/check.h"
 #include "base/minmax.h"
 #include "file/attributes.h"
+#include "file/inlet.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,13 +176,33 @@ bool op_try_read(struct call *call)
 
 /* ---- WRITE ---- */
 
-static int write_all(struct call *call, int fd, uint32_t *ret_len)
+/* The next of `wanted` bytes: those in memory, then those in a pipe. Whatever keeps these from
+ * going straight into the file, pwrite says what it is. */
+static ssize_t write_some(struct call *call, int fd, uint32_t at, uint32_t wanted)
 {
     const struct nfs_args *args = &call->args;
-    uint32_t len = 0, wanted = min_u32(args->data.len, NFS_DATA_MAX); /* the rest comes again */
+    uint32_t in_memory = wanted - inlet_len(call);
+    if (at == in_memory) {
+        uint32_t count = inlet_write(call, fd, args->offset + at);
+        if (count > 0)
+            return count;
+        MARK("write_leaves_pipe");
+        if (!inlet_empty(call)) {
+            errno = EIO;
+            return -1;
+        }
+        in_memory = wanted;
+    }
+    return call_system(call)->pwrite(fd, args->data.at + at, in_memory - at,
+                                     (off_t)(args->offset + at));
+}
+
+static int write_all(struct call *call, int fd, uint32_t *ret_len)
+{
+    uint32_t len = 0,
+             wanted = min_u32(call->args.data.len, NFS_DATA_MAX); /* the rest comes again */
     while (len < wanted) {
-        ssize_t count = call_system(call)->pwrite(fd, args->data.at + len, wanted - len,
-                                                  (off_t)(args->offset + len));
+        ssize_t count = write_some(call, fd, len, wanted);
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0) {
@@ -207,6 +229,8 @@ static int write_locked(struct call *call, struct descriptor *descriptor, const 
         return fd;
     call_get_verifier(call, call->result.verf, &call->errors_before);
     int code = write_all(call, fd, &call->result.count);
+    if (inlet_len(call) == 0)
+        call_drop_pipe(call);
     /* Not before: a sync that runs meanwhile may miss what was written. */
     atomic_store(&descriptor->is_dirty, true);
     return code;

@@ -63,7 +63,8 @@ static struct pipe *make(void)
         free(pipe);
         return NULL;
     }
-    *pipe = (struct pipe){.read_fd = fds[0], .write_fd = fds[1]};
+    *pipe = (struct pipe){
+        .read_fd = fds[0], .write_fd = fds[1], .inlet = {.read_fd = fds[0], .write_fd = fds[1]}};
     list_init(&pipe->link);
     if (fcntl(pipe->write_fd, F_SETPIPE_SZ, PIPES_LEN) >= PIPES_LEN)
         return pipe;

@@ -1,11 +1,11 @@
 /*
- * pipes.h -- pipes that pages of files go through into sockets (decision 046): limited, and used
- * again.
+ * pipes.h -- pipes that pages go through from files into sockets (decision 046), and from sockets
+ * into files (decision 047): limited, and used again.
  *
- * A pipe is made when a READ first needs one more, and kept. It has room for as many whole pages as
- * the longest READ has. Where the limit is reached, or the kernel grants nobody such a pipe
- * (pipe-user-pages-soft, pipe-max-size, RLIMIT_NOFILE), there is none, and the READ goes through
- * memory.
+ * A pipe is made when a READ or a WRITE first needs one more, and kept. It has room for as many
+ * whole pages as the longest of these has. Where the limit is reached, or the kernel grants nobody
+ * such a pipe (pipe-user-pages-soft, pipe-max-size, RLIMIT_NOFILE), there is none, and the data goes
+ * through memory.
  *
  * Any thread may use this.
  */
@@ -13,16 +13,18 @@
 #define FILE_PIPES_H
 
 #include "base/list.h"
+#include "proto/job.h"
 
 #include <stdint.h>
 
-enum { PIPES_LEN = 1024 * 1024 }; /* of each: the longest READ */
+enum { PIPES_LEN = 1024 * 1024 }; /* of each: the longest READ or WRITE */
 
 struct pipes;
 
 struct pipe {
     struct list link; /* pipes.c's */
     int read_fd, write_fd;
+    struct job_inlet inlet; /* the same ends, and what lies between them of a WRITE */
 };
 
 /* At most so many, in use and kept; two descriptors each. NULL: no memory. */

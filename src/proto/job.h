@@ -16,7 +16,9 @@
  *  (2) A finished job and its bytes stay as they are until it is released.
  *  (3) The bytes of a job's pipe come out of it once, and are the submitter's to take.
  *  (4) Memory that is lent with a call has one owner at any time: the submitter, or, from submit on
- *      if that took it, the desk.
+ *      if that took it, the desk. The same holds of an inlet.
+ *  (5) The memory that is lent with an inlet has room for all of the arguments: what is in the inlet
+ *      can be read into its place at any time.
  */
 #ifndef PROTO_JOB_H
 #define PROTO_JOB_H
@@ -34,6 +36,16 @@ enum job_verdict {
 };
 
 /*
+ * A pipe of the desk's that the end of long arguments lies in: pages of a socket, which go on from
+ * there into a file (decision 047). It is opened while the call still arrives, and lent with its
+ * memory.
+ */
+struct job_inlet {
+    int read_fd, write_fd; /* neither waits */
+    uint32_t len;          /* bytes in it; whoever moves some says so here */
+};
+
+/*
  * What long arguments lie in: one piece from malloc. A desk that keeps it puts another piece of at
  * least that length here, or nothing, while submit runs; what it has kept it reuses or frees as its
  * own. Pieces are exchanged and not given back, so neither side needs to outlive the other.
@@ -41,6 +53,8 @@ enum job_verdict {
 struct job_memory {
     uint8_t *at; /* NULL: nothing */
     uint32_t len;
+    struct job_inlet *inlet; /* which the last bytes of the arguments lie in instead; NULL: all are
+                                here. A desk that keeps the memory keeps it, and leaves NULL */
 };
 
 struct job_request {
@@ -48,7 +62,8 @@ struct job_request {
     uint32_t xid; /* a repeat has the same one */
     const struct peer *from;
     const struct rpc_credential *credential;
-    struct bytes args;       /* dies when submit returns, unless the desk took what it lies in */
+    struct bytes args;       /* dies when submit returns, unless the desk took what it lies in. What
+                                lies in an inlet is counted, but not there */
     struct job_memory *lent; /* that; NULL: what is kept must be copied */
     uint64_t token;          /* the submitter's own; comes back in the job */
 };
@@ -81,6 +96,10 @@ struct job_desk {
     void (*release)(void *context, struct job *job);
     /* Bytes of memory that more calls may take. NULL: there is no limit. */
     uint64_t (*room)(void *context);
+    /* An empty inlet; NULL: there is none to be had. NULL: the desk has none at all. */
+    struct job_inlet *(*open_inlet)(void *context);
+    /* One that submit did not take. */
+    void (*close_inlet)(void *context, struct job_inlet *inlet);
     void *context;
 };
 

@@ -7,7 +7,8 @@
  * harmless; its reply would be as well answered from the cache, but a megabyte would have to be
  * summed up first.
  *
- * READ, READDIR and READDIRPLUS say in their last word how long their result may be.
+ * READ, READDIR and READDIRPLUS say in their last word how long their result may be. A WRITE ends
+ * with its data, which nobody looks at: a repeat is not known by it, as it is executed again.
  */
 #include "proto/nfs.h"
 
@@ -53,6 +54,20 @@ static uint32_t weigh_count(struct bytes args)
     return count < NFS_DATA_MAX ? count : NFS_DATA_MAX;
 }
 
+/* Only of calls that are as they should be: no padding, nothing behind it, and not too long. */
+static uint32_t data_of_write(struct bytes args, uint32_t len)
+{
+    struct xdr_in in = xdr_in_of(args);
+    (void)xdr_get_opaque(&in, NFS_FH_MAX);
+    (void)xdr_get_u64(&in); /* offset */
+    uint32_t count = xdr_get_u32(&in);
+    (void)xdr_get_u32(&in); /* stable */
+    uint32_t data_len = xdr_get_u32(&in), at = args.len - xdr_in_rest(&in).len;
+    if (!xdr_in_ok(&in) || data_len > NFS_DATA_MAX || data_len % 4 != 0)
+        return 0;
+    return count == data_len && len - at == data_len ? at : 0;
+}
+
 #define CHANGES(title, what)                                                                       \
     {                                                                                              \
         .name = (title), .flags = PROCEDURE_CACHED, .subject = (what)                              \
@@ -66,7 +81,7 @@ static const struct procedure nfs_procedures[] = {
     [NFS_ACCESS] = {.name = "ACCESS"},
     [NFS_READLINK] = {.name = "READLINK"},
     [NFS_READ] = {.name = "READ", .weigh = weigh_count},
-    [NFS_WRITE] = {.name = "WRITE"},
+    [NFS_WRITE] = {.name = "WRITE", .data_at = data_of_write},
     [NFS_CREATE] = CHANGES("CREATE", subject_name),
     [NFS_MKDIR] = CHANGES("MKDIR", subject_name),
     [NFS_SYMLINK] = CHANGES("SYMLINK", subject_name),

@@ -43,10 +43,13 @@ struct procedure {
     /*
      * Of a program that is executed elsewhere. What a cached procedure changes, as the bytes of the
      * arguments that name it; and how many bytes of result a call asks for, beyond a few hundred
-     * (NULL: none). Both see arguments that nobody has checked.
+     * (NULL: none). And where the data begins that ends its arguments, if that need not be looked
+     * at to execute it, of `len` bytes that begin with `args`; 0: it must, or there is none (NULL:
+     * always). All see arguments that nobody has checked.
      */
     struct bytes (*subject)(struct bytes args);
     uint32_t (*weigh)(struct bytes args);
+    uint32_t (*data_at)(struct bytes args, uint32_t len);
     uint32_t flags;
     uint32_t result_proc; /* PROCEDURE_MESSAGE */
 };

@@ -203,7 +203,9 @@ enum rpc_verdict away_take(struct rpc_server *server, const struct incoming *in)
     bool is_cached = in->procedure->flags & PROCEDURE_CACHED;
     struct drc_key key;
     enum rpc_verdict seen;
+    bool is_piped = away->lent != NULL && away->lent->inlet != NULL;
     CHECK(away->desk != NULL);
+    CHECK(!is_piped || (in->procedure->data_at != NULL && !is_cached)); /* nobody looks at it */
     if (is_cached) {
         key = key_of(away, in);
         if (find_repeat(away, in, &key, &seen)) {
@@ -235,6 +237,29 @@ enum rpc_verdict away_take(struct rpc_server *server, const struct incoming *in)
         return RPC_WAITING;
     }
     UNREACHABLE();
+}
+
+struct job_inlet *rpc_server_open_inlet(struct rpc_server *server, const struct rpc_source *from,
+                                        struct bytes start, uint32_t len, uint32_t *ret_data_at)
+{
+    const struct job_desk *desk = server->away != NULL ? server->away->desk : NULL;
+    struct rpc_call call;
+    if (desk == NULL || desk->open_inlet == NULL || rpc_msg_get_call(start, &call) != RPC_CALL_OK)
+        return NULL;
+    const struct procedure *procedure = incoming_look(server, &call, from);
+    if (procedure == NULL || procedure->data_at == NULL)
+        return NULL;
+    uint32_t header_len = start.len - call.args.len;
+    uint32_t data_at = procedure->data_at(call.args, len - header_len);
+    struct job_inlet *inlet = data_at > 0 ? desk->open_inlet(desk->context) : NULL;
+    if (inlet != NULL)
+        *ret_data_at = header_len + data_at;
+    return inlet;
+}
+
+void rpc_server_close_inlet(struct rpc_server *server, struct job_inlet *inlet)
+{
+    server->away->desk->close_inlet(server->away->desk->context, inlet);
 }
 
 void rpc_server_lend(struct rpc_server *server, struct job_memory *memory)

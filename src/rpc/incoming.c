@@ -90,6 +90,17 @@ static void report_unknown(struct rpc_server *server, const struct rpc_call *cal
               bytes_of_text(buffer), 0);
 }
 
+const struct procedure *incoming_look(const struct rpc_server *server, const struct rpc_call *call,
+                                      const struct rpc_source *from)
+{
+    uint32_t index = find_program(server, call->prog, from);
+    const struct program_version *version =
+        index < server->program_count ? find_version(server->programs[index], call->vers) : NULL;
+    if (version == NULL || call->proc >= version->procedure_count)
+        return NULL;
+    return &version->procedures[call->proc];
+}
+
 bool incoming_find(struct rpc_server *server, struct incoming *in)
 {
     const struct rpc_call *call = in->call;

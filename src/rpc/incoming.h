@@ -55,6 +55,9 @@ struct incoming {
 enum rpc_verdict incoming_refuse(struct rpc_server *server, enum rpc_call_result result,
                                  const struct rpc_source *from, uint32_t xid,
                                  struct xdr_out *reply);
+/* The row of a call, or NULL. */
+const struct procedure *incoming_look(const struct rpc_server *server, const struct rpc_call *call,
+                                      const struct rpc_source *from);
 /* Finds the program and the row of a call. False: the refusal is in its reply. */
 bool incoming_find(struct rpc_server *server, struct incoming *in);
 

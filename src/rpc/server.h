@@ -121,8 +121,15 @@ void rpc_server_step(struct rpc_server *server, const struct core_input *input,
                      struct core_answer *ret);
 void rpc_server_work(struct rpc_server *server, uint64_t now_ns, uint64_t wall_ns);
 
+/* A message of `len` bytes that begins with `start`: may what is missing come through a pipe? NULL:
+ * no, or there is none. Otherwise *ret_data_at says where the data begins. */
+struct job_inlet *rpc_server_open_inlet(struct rpc_server *server, const struct rpc_source *from,
+                                        struct bytes start, uint32_t len, uint32_t *ret_data_at);
+/* One that no call has taken. */
+void rpc_server_close_inlet(struct rpc_server *server, struct job_inlet *inlet);
 /* What the next message lies in, which a desk may keep if it is a call elsewhere: then another
- * piece, or nothing, is in its place when rpc_server_receive returns (proto/job.h). */
+ * piece, or nothing, is in its place when rpc_server_receive returns (proto/job.h). With an inlet,
+ * which was opened for it, the end of the message lies there. */
 void rpc_server_lend(struct rpc_server *server, struct job_memory *memory);
 /* One whole message. `reply` has room for rpc_server_reply_max bytes. */
 enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_source *from,

@@ -14,7 +14,8 @@
  *
  * Always true:
  *  (1) Once control returns to the loop, held and pending point into the stash or into the reader's
- *      buffer, never into the shared read buffer.
+ *      buffer, never into the shared read buffer. The end of held may lie in a pipe
+ *      (connection_inlet.c).
  *  (2) A connection does not read while it is paused, closing, or at its end.
  *  (3) While a lot of replies is being written, nothing else is: the next one collects
  *      (connection_write.c).
@@ -96,8 +97,9 @@ static bool is_heavy(const struct connection *c)
 static enum rpc_verdict receive(struct connection *c, struct bytes record, struct xdr_out *reply)
 {
     struct tcp *tcp = c->tcp;
-    struct job_memory lent = {c->reader.buffer, c->reader.buffer_len};
+    struct job_memory lent = {c->reader.buffer, c->reader.buffer_len, c->inlet};
     c->was_long = record.len >= BUFFERS_LONG_MIN && record.at == c->reader.buffer;
+    CHECK(c->inlet == NULL || c->was_long);
     if (c->was_long)
         rpc_server_lend(tcp->server, &lent);
     enum rpc_verdict verdict =
@@ -105,6 +107,11 @@ static enum rpc_verdict receive(struct connection *c, struct bytes record, struc
                            clock_wall_ns(tcp->clock), reply);
     c->reader.buffer = lent.at;
     c->reader.buffer_len = lent.len;
+    c->inlet = lent.inlet;
+    if (verdict == RPC_BUSY)
+        return verdict;
+    connection_drop_inlet(c);
+    c->inlet_pause -= c->was_long && c->inlet_pause > 0;
     return verdict;
 }
 
@@ -147,12 +154,16 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret)
     struct connection *c = handle->data;
     uint32_t len = 0;
     uint8_t *place = record_reader_place(&c->reader, &len);
+    if (place != NULL && connection_open_inlet(c)) {
+        *ret = uv_buf_init(NULL, 0); /* not into memory */
+        return;
+    }
     if (place != NULL && len >= CONNECTION_PLACED_MIN) {
         *ret = uv_buf_init((char *)place, min_u32(len, CONNECTION_TURN_MAX));
         return;
     }
     *ret =
-        uv_buf_init((char *)c->tcp->read_buffer, c->was_long           ? CONNECTION_READ_HEAD
+        uv_buf_init((char *)c->tcp->read_buffer, c->was_long           ? c->head_len
                                                  : c->source.has_files ? CONNECTION_READ_MAX_FILES
                                                                        : CONNECTION_READ_MAX);
     c->was_long = false;
@@ -243,6 +254,8 @@ static void take_turn(struct connection *c, uint32_t len)
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 {
     struct connection *c = stream->data;
+    if (nread == UV_ENOBUFS && c->inlet != NULL)
+        nread = connection_fill_inlet(c);
     if (nread == UV_EOF) {
         (void)uv_read_stop(stream);
         c->is_reading = false;
@@ -255,7 +268,7 @@ static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
         connection_close(c);
         return;
     }
-    if (nread == 0)
+    if (nread == 0 || c->is_closing)
         return;
     clock_heard(c->tcp->clock);
     c->heard_ns = clock_now_ns(c->tcp->clock);
@@ -284,6 +297,7 @@ void connection_start(struct connection *c)
     replies_init(&c->replies, c->tcp->server);
     record_reader_init(&c->reader, rpc_server_record_max(c->tcp->server, c->source.has_files));
     c->handle.data = c;
+    c->head_len = CONNECTION_READ_HEAD;
     start_reading(c);
 }
 
@@ -372,6 +386,7 @@ void connection_close(struct connection *c)
         return;
     c->is_closing = true;
     c->is_reading = false;
+    connection_drop_inlet(c);
     list_remove(&c->by_activity);
     list_remove(&c->by_idle);
     list_remove(&c->by_wait);

@@ -36,6 +36,10 @@ enum {
     /* Where files are served: input of one connection in one turn. Others, who may want a lock,
      * have theirs before it continues. */
     CONNECTION_TURN_MAX = 256 * 1024,
+    /* Of a call, at least so much is missing, and nobody need look at it: it goes into a pipe. */
+    CONNECTION_INLET_MIN = 192 * 1024,
+    /* Where that failed, so many long records are read into memory before it is tried again. */
+    CONNECTION_INLET_PAUSE = 64,
     /* Of a pipe that the socket does not take: so much of it libuv writes, to wait for room. */
     CONNECTION_BRIDGE_LEN = 64,
 };
@@ -61,7 +65,11 @@ struct connection {
     size_t handed_len;      /* of these, to libuv, which has not written all of it yet */
     uint64_t unwritten_len; /* of the lot, when that was last looked at */
     uint8_t bridge[CONNECTION_BRIDGE_LEN];
-    uint64_t weight; /* of its calls that are executed elsewhere */
+    struct job_inlet *inlet; /* which the end of its record lies in; NULL: none */
+    uint32_t inlet_at;       /* it belongs behind so many bytes of the reader's buffer */
+    uint32_t inlet_pause;    /* so many long records have none */
+    uint32_t head_len;       /* to be read behind a long record */
+    uint64_t weight;         /* of its calls that are executed elsewhere */
     uint32_t in_flight;
     uint32_t turn, taken; /* input that was taken in that turn of tcp, in bytes */
     bool is_reading, is_closing;
@@ -82,6 +90,8 @@ void connection_call_ended(struct connection *connection, uint32_t weight);
 bool connection_is_being_read(struct connection *connection);
 /* Retries what was refused as busy. */
 void connection_resume(struct connection *connection);
+/* What of its record lies in a pipe is read into memory, and goes on from there. */
+void connection_leave_inlet(struct connection *connection);
 /* Reads nothing more. */
 void connection_quiesce(struct connection *connection);
 /* Writes what has gathered. */

@@ -1,5 +1,6 @@
 /*
- * connection_parts.h -- the insides of a connection, for connection.c and connection_write.c.
+ * connection_parts.h -- the insides of a connection, for connection.c, connection_inlet.c and
+ * connection_write.c.
  */
 #ifndef WIRE_CONNECTION_PARTS_H
 #define WIRE_CONNECTION_PARTS_H
@@ -13,5 +14,15 @@ void connection_finish(struct connection *c);
 void connection_note_waiting(struct connection *c);
 /* The peer has moved: a record is complete, or replies were read. Its time starts again. */
 void connection_note_progress(struct connection *c);
+
+/* ---- connection_inlet.c ---- */
+
+/* True: what is missing of the record goes into a pipe. */
+bool connection_open_inlet(struct connection *c);
+/* From the socket into the pipe: how many bytes. 0: none, the pipe is left, and whoever reads next
+ * learns why. */
+uint32_t connection_fill_inlet(struct connection *c);
+/* Its record was dealt with, or the connection ends: what is in the pipe is not needed any more. */
+void connection_drop_inlet(struct connection *c);
 
 #endif

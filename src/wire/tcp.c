@@ -9,7 +9,7 @@
  *  - after IDLE_NS without a word;
  *  - after PEER_WAIT_NS inside one record, or without reading its answers: a caller that sends one
  *    byte a second, or never reads, does not keep its buffers for long; where memory for calls is
- *    short (ROOM_LOW), after SHORT_WAIT_NS: others wait for it.
+ *    short (ROOM_LOW), after SHORT_WAIT_NS: others wait for it. A pipe it has for that time only.
  */
 #include "wire/tcp.h"
 
@@ -212,10 +212,24 @@ static void on_connection(uv_stream_t *listener, int status)
     connection_start(c);
 }
 
+/* Pipes are few: a peer that is slow with its call must do without. */
+static void free_inlets(struct tcp *tcp, uint64_t now_ns)
+{
+    struct list *next;
+    for (struct list *at = tcp->waiting_for_peer.next; at != &tcp->waiting_for_peer; at = next) {
+        next = at->next;
+        struct connection *c = LIST_ELEMENT(at, struct connection, by_wait);
+        if (now_ns - c->waiting_since_ns < SHORT_WAIT_NS)
+            return;
+        connection_leave_inlet(c);
+    }
+}
+
 static void on_sweep(uv_timer_t *timer)
 {
     struct tcp *tcp = timer->data;
     uint64_t now_ns = clock_now_ns(tcp->clock);
+    free_inlets(tcp, now_ns);
     uint64_t patience_ns = rpc_server_room(tcp->server) < ROOM_LOW ? SHORT_WAIT_NS : PEER_WAIT_NS;
     struct list *next;
     for (struct list *at = tcp->by_activity.next; at != &tcp->by_activity; at = next) {

@@ -262,4 +262,25 @@ TEST(test_record_mark__bytes_in_their_place_are_the_same_records)
     assert_true(placed > 0);
 }
 
+/* How long a record will be is known with the mark of its last fragment. */
+TEST(test_record_mark__what_is_there_and_what_is_missing)
+{
+    struct record_reader reader = fresh();
+    struct bytes start;
+    uint32_t left, count = 0;
+    assert_false(record_reader_start(&reader, &start, &left));
+    feed(&reader, view("\0\0\0\3ab", 6), &count);
+    assert_false(record_reader_start(&reader, &start, &left));
+    feed(&reader, view("c\x80\0\0", 4), &count);
+    assert_false(record_reader_start(&reader, &start, &left));
+    feed(&reader, view("\5de", 3), &count);
+    assert_true(record_reader_start(&reader, &start, &left));
+    assert_true(bytes_equal(start, bytes_of_text("abcde")));
+    assert_int_equal(left, 3);
+    struct bytes rest = view("fgh", 3), record;
+    assert_int_equal(record_reader_next(&reader, &rest, &record), RECORD_READ_WHOLE);
+    assert_true(bytes_equal(record, bytes_of_text("abcdefgh")));
+    assert_false(record_reader_start(&reader, &start, &left));
+}
+
 TEST_MAIN(NULL, NULL, NULL, NULL)

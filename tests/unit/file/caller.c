@@ -262,7 +262,7 @@ struct job *caller_submit(struct caller *caller, enum nfs_procedure procedure,
                           const struct nfs_args *args)
 {
     uint32_t max = NFS_DATA_MAX + 65536;
-    struct job_memory memory = {malloc(max), max};
+    struct job_memory memory = {.at = malloc(max), .len = max};
     assert_non_null(memory.at);
     struct job *job = submit(caller, procedure, args, &memory, false);
     free(memory.at);

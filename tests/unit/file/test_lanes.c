@@ -154,7 +154,7 @@ static void stop_clock(void)
 /* A long call that is refused for its file system has no use for what it came in. */
 TEST(test_lanes__a_refused_call_gives_up_its_memory)
 {
-    struct job_memory lent = {malloc(NFS_DATA_MAX), NFS_DATA_MAX};
+    struct job_memory lent = {.at = malloc(NFS_DATA_MAX), .len = NFS_DATA_MAX};
     stop_clock();
     uint32_t count = fill();
     const struct job_desk *desk = file_desk(c.service);

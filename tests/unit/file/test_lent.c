@@ -52,7 +52,7 @@ TEST_FIXTURE(stop)
 
 static struct job_memory piece(void)
 {
-    struct job_memory memory = {malloc(LENT_LEN), LENT_LEN};
+    struct job_memory memory = {.at = malloc(LENT_LEN), .len = LENT_LEN};
     assert_non_null(memory.at);
     return memory;
 }

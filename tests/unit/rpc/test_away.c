@@ -330,7 +330,7 @@ TEST(test_away__weight_is_the_call_and_what_it_asks_for)
 
 TEST(test_away__memory_is_lent_with_one_message)
 {
-    struct job_memory memory = {call.bytes, sizeof call.bytes};
+    struct job_memory memory = {.at = call.bytes, .len = sizeof call.bytes};
     rpc_server_lend(f.server, &memory);
     assert_int_equal(make(7, NFS_LOOKUP, "x"), RPC_WAITING);
     assert_ptr_equal(desk.last.lent, &memory);
@@ -342,6 +342,98 @@ TEST(test_away__memory_is_lent_with_one_message)
     assert_int_equal(receive(), RPC_ANSWERED);
     assert_int_equal(make(10, NFS_LOOKUP, "x"), RPC_WAITING);
     assert_null(desk.last.lent);
+}
+
+/* ---- data that need not be looked at ---- */
+
+enum { DATA_LEN = 512 * 1024, MISSING = 400 };
+
+static struct job_inlet the_inlet;
+
+static struct job_inlet *open_inlet(void *context)
+{
+    (void)context;
+    return &the_inlet;
+}
+
+static void close_inlet(void *context, struct job_inlet *inlet)
+{
+    (void)context;
+    (void)inlet;
+}
+
+static const struct job_desk desk_with_inlets = {.submit = submit,
+                                                 .next = next_finished,
+                                                 .release = release,
+                                                 .open_inlet = open_inlet,
+                                                 .close_inlet = close_inlet,
+                                                 .context = &desk};
+
+/* A WRITE as far as the length of its data: how long the whole message is. */
+static uint32_t put_write(uint32_t proc, uint32_t count, uint32_t data_len)
+{
+    packet_clear(&call);
+    packet_put_call(&call,
+                    &(struct packet_call){.xid = 7, .prog = NFS_PROGRAM, .vers = 3, .proc = proc});
+    packet_put_u32(&call, 8);
+    for (uint32_t i = 0; i < 4; i++) /* handle and offset */
+        packet_put_u32(&call, i);
+    packet_put_u32(&call, count);
+    packet_put_u32(&call, 0);
+    packet_put_u32(&call, data_len);
+    return call.len + ((data_len + 3) & ~UINT32_C(3));
+}
+
+static uint32_t data_at(uint32_t len)
+{
+    uint32_t at = 0;
+    struct job_inlet *inlet =
+        rpc_server_open_inlet(f.server, &f.from, (struct bytes){call.bytes, call.len}, len, &at);
+    return inlet != NULL ? at : 0;
+}
+
+TEST(test_away__the_data_of_a_write_may_be_elsewhere)
+{
+    uint32_t len = put_write(NFS_WRITE, DATA_LEN, DATA_LEN), head = call.len;
+    assert_int_equal(data_at(len), 0); /* this desk has no place for it */
+    rpc_server_set_desk(f.server, &desk_with_inlets);
+    assert_int_equal(data_at(len), head);
+    for (uint32_t i = 0; i < MISSING / 4; i++) /* with some of it */
+        packet_put_u32(&call, i);
+    assert_int_equal(data_at(len), head);
+    (void)put_write(NFS_WRITE, NFS_DATA_MAX, NFS_DATA_MAX);
+    assert_int_equal(data_at(head + NFS_DATA_MAX), head);
+}
+
+TEST(test_away__of_a_strange_write_it_may_not)
+{
+    rpc_server_set_desk(f.server, &desk_with_inlets);
+    uint32_t len = put_write(NFS_WRITE, DATA_LEN, DATA_LEN), head = call.len;
+    assert_int_equal(data_at(len + 4), 0); /* something is behind it */
+    assert_int_equal(data_at(len - 4), 0); /* it is not all there */
+    assert_int_equal(data_at(UINT32_MAX), 0);
+    for (call.len = 0; call.len < head; call.len++) /* it is not known yet */
+        assert_int_equal(data_at(len), 0);
+    assert_int_equal(data_at(len), head);
+    assert_int_equal(data_at(put_write(NFS_WRITE, DATA_LEN - 4, DATA_LEN)), 0);
+    for (uint32_t i = 1; i < 4; i++) /* padding */
+        assert_int_equal(data_at(put_write(NFS_WRITE, DATA_LEN + i, DATA_LEN + i)), 0);
+    assert_int_equal(data_at(put_write(NFS_WRITE, NFS_DATA_MAX + 4, NFS_DATA_MAX + 4)), 0);
+}
+
+TEST(test_away__of_other_calls_it_may_not)
+{
+    rpc_server_set_desk(f.server, &desk_with_inlets);
+    for (uint32_t proc = 0; proc < 100; proc++)
+        if (proc != NFS_WRITE)
+            assert_int_equal(data_at(put_write(proc, DATA_LEN, DATA_LEN)), 0);
+    uint32_t len = put_write(NFS_WRITE, DATA_LEN, DATA_LEN);
+    f.from.has_files = false; /* nor where no files are served */
+    assert_int_equal(data_at(len), 0);
+    f.from.has_files = true;
+    assert_int_not_equal(data_at(len), 0);
+    call.bytes[19] ^= 1; /* another version */
+    assert_int_equal(data_at(len), 0);
 }
 
 TEST_MAIN(open_server, close_server, NULL, NULL)

@@ -219,7 +219,7 @@ TEST(test_lent__what_is_kept_stays_as_it_is)
 TEST(test_lent__what_is_given_for_it_is_used_next)
 {
     uint32_t len = rpc_server_record_max(w.server, true);
-    desk.given = (struct job_memory){malloc(len), len};
+    desk.given = (struct job_memory){.at = malloc(len), .len = len};
     const uint8_t *given = desk.given.at;
     send_write(0, 1, LONG_LEN);
     UNTIL(desk.submitted == 1);
