@@ -36,8 +36,9 @@ enum {
     /* Where files are served: input of one connection in one turn. Others, who may want a lock,
      * have theirs before it continues. */
     CONNECTION_TURN_MAX = 256 * 1024,
-    /* Of a call, at least so much is missing, and nobody need look at it: it goes into a pipe. */
-    CONNECTION_INLET_MIN = 192 * 1024,
+    /* Of a long record, at least so much is missing, and nobody need look at it: it goes into a
+     * pipe. */
+    CONNECTION_INLET_MIN = 96 * 1024,
     /* Where that failed, so many long records are read into memory before it is tried again. */
     CONNECTION_INLET_PAUSE = 64,
     /* Of a pipe that the socket does not take: so much of it libuv writes, to wait for room. */

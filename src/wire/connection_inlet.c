@@ -39,7 +39,7 @@ bool connection_open_inlet(struct connection *c)
     if (c->inlet != NULL)
         return true;
     if (c->inlet_pause > 0 || !record_reader_start(&c->reader, &start, &left) ||
-        left < CONNECTION_INLET_MIN)
+        left < CONNECTION_INLET_MIN || start.len + left < BUFFERS_LONG_MIN)
         return false;
     c->inlet = rpc_server_open_inlet(c->tcp->server, &c->source, start, start.len + left, &data_at);
     if (c->inlet == NULL)

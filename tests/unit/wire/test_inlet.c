@@ -348,7 +348,9 @@ TEST(test_inlet__many_at_once_and_more_than_there_are_pipes)
 
 TEST(test_inlet__short_calls_do_not)
 {
-    write_and_finish(1, 150000, DATA_LEN);
+    desk.mood = LEAVES;
+    write_and_finish(1, CONNECTION_INLET_MIN - 4, 10000); /* in pieces: it is gathered */
+    write_and_finish(2, BUFFERS_LONG_MIN - HEAD_LEN, 10000);
     assert_int_equal(desk.opened, 0);
 }
 
