@@ -214,7 +214,7 @@ static void put(span_root *root, uint32_t slot, uint64_t start)
 TEST(test_span__in_order_nodes_are_full)
 {
     span_root root = 0, pile = 0;
-    const uint32_t leaves = SLOTS / SPAN_NODE_MAX + 1;
+    const uint32_t leaves = (SLOTS + SPAN_NODE_MAX - 1) / SPAN_NODE_MAX;
     open_all(SLOTS);
     for (uint32_t slot = 0; slot < SLOTS; slot++)
         put(&root, slot, slot);
