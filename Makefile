@@ -52,8 +52,10 @@ clang: $(B)/clang/build.ninja $(B)/asan/build.ninja
 	@TARGETS=$$(tools/clang-targets $(B)/clang $(B)/asan) $(TEST) $(B)/clang $(call suites,vectors)
 
 asan: $(B)/asan/build.ninja
-	@HOLDFAST_SIM_SEEDS=$$(tools/budget $(BUDGET) | sed -n 's/.*SIM_SEEDS_ASAN=//p'); \
-	export HOLDFAST_SIM_SEEDS; $(TEST) $(B)/asan $(call suites,unit vectors fuzz sim)
+	@for count in SIM_SEEDS LOCK_OPS; do \
+		export "HOLDFAST_$$count=$$(tools/budget $(BUDGET) | sed -n "s/.*_$${count}_ASAN=//p")"; \
+	done; \
+	$(TEST) $(B)/asan $(call suites,unit vectors fuzz sim)
 
 tsan: $(B)/tsan/build.ninja
 	@TARGETS=tests/unit/store/test_worker $(TEST) $(B)/tsan store/worker
