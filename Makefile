@@ -19,7 +19,8 @@ CC_asan    := clang
 CC_tsan    := clang
 CC_fuzz    := clang
 
-SANITIZED := -Dwerror=true -Db_lundef=false
+# A finding needs no more than the lines of the source.
+SANITIZED := -Dwerror=true -Db_lundef=false -Ddebug=false -Dc_args=-gline-tables-only
 OPTS_release := -Dtests=false -Doptimization=3 -Db_lto=true
 OPTS_dev     := -Dwerror=true
 OPTS_clang   := -Dwerror=true -Doptimization=0
