@@ -122,8 +122,7 @@ static bool find_direct(const struct core *core, const struct wanted *wanted, ui
     if (wanted->file != SLOT_NONE && file_at(core, wanted->file)->lock_count <= VIEW_DIRECT_MAX) {
         const struct spans *spans = &core->locks.by_start;
         span_root root = file_at(core, wanted->file)->locks;
-        for (slot = span_first(spans, root); slot != SLOT_NONE;
-             slot = span_next(spans, root, slot))
+        for (slot = span_first(spans, root); slot != SLOT_NONE; slot = span_next(spans, root, slot))
             choose(core, wanted, slot, from, &best);
         *budget -= file_at(core, wanted->file)->lock_count;
     } else if (wanted->client != SLOT_NONE &&
