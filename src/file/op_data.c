@@ -3,8 +3,8 @@
  *
  * Data goes from the file straight into the reply, and from the call straight into the file; the
  * data of a long READ not at all: its pages go into a pipe, and the reply says how many bytes of it
- * are there (decision 046). The data of a long WRITE may come in a pipe, and goes into the file from
- * there (decision 047).
+ * are there (decision 046). The data of a long WRITE may come in a pipe, and goes from there into
+ * the file (decision 047).
  *
  * Verifier and stability: a WRITE takes the verifier before it writes, a COMMIT after it synced.
  * An error of writing back that falls in between changes it, and the client writes again. A WRITE

@@ -4,8 +4,8 @@
  *
  * A pipe is made when a READ or a WRITE first needs one more, and kept. It has room for as many
  * whole pages as the longest of these has. Where the limit is reached, or the kernel grants nobody
- * such a pipe (pipe-user-pages-soft, pipe-max-size, RLIMIT_NOFILE), there is none, and the data goes
- * through memory.
+ * such a pipe (pipe-user-pages-soft, pipe-max-size, RLIMIT_NOFILE), there is none, and the data
+ * goes through memory.
  *
  * Any thread may use this.
  */

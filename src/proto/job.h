@@ -17,8 +17,8 @@
  *  (3) The bytes of a job's pipe come out of it once, and are the submitter's to take.
  *  (4) Memory that is lent with a call has one owner at any time: the submitter, or, from submit on
  *      if that took it, the desk. The same holds of an inlet.
- *  (5) The memory that is lent with an inlet has room for all of the arguments: what is in the inlet
- *      can be read into its place at any time.
+ *  (5) The memory that is lent with an inlet has room for all of the arguments: what is in the
+ *      inlet can be read into its place at any time.
  */
 #ifndef PROTO_JOB_H
 #define PROTO_JOB_H
@@ -42,7 +42,7 @@ enum job_verdict {
  */
 struct job_inlet {
     int read_fd, write_fd; /* neither waits */
-    uint32_t len;          /* bytes in it; whoever moves some says so here */
+    uint32_t len;          /* bytes in it; who moves some says so here */
 };
 
 /*

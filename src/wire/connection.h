@@ -91,7 +91,7 @@ void connection_call_ended(struct connection *connection, uint32_t weight);
 bool connection_is_being_read(struct connection *connection);
 /* Retries what was refused as busy. */
 void connection_resume(struct connection *connection);
-/* What of its record lies in a pipe is read into memory, and goes on from there. */
+/* What of its record lies in a pipe is read into memory, and continues there. */
 void connection_leave_inlet(struct connection *connection);
 /* Reads nothing more. */
 void connection_quiesce(struct connection *connection);

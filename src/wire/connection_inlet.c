@@ -12,8 +12,8 @@
  * so (UV_ENOBUFS) whenever there is something to read.
  *
  * Whatever does not work here is no error: what is in the pipe is read into its place in the
- * reader's buffer, which is there, and the record goes on as any other. That a socket is at its end
- * or broken is said to whoever reads it then. The usual reason is that segments are so short that
+ * reader's buffer, which is there, and the record continues as any other. That a socket is at its
+ * end or broken is said to who reads it then. The usual reason is that segments are so short that
  * the pipe has no place for more of them: it has 256, whatever lies in each.
  *
  * Always true:

@@ -19,7 +19,7 @@ void connection_note_progress(struct connection *c);
 
 /* True: what is missing of the record goes into a pipe. */
 bool connection_open_inlet(struct connection *c);
-/* From the socket into the pipe: how many bytes. 0: none, the pipe is left, and whoever reads next
+/* From the socket into the pipe: how many bytes. 0: none, the pipe is left, and who reads next
  * learns why. */
 uint32_t connection_fill_inlet(struct connection *c);
 /* Its record was dealt with, or the connection ends: what is in the pipe is not needed any more. */
