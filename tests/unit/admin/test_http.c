@@ -233,16 +233,17 @@ TEST_OF(test_http__unknown_paths_are_404_in_json, struct server *server)
     assert_contains(answer, "\\\"...\", \"hint\": ");
 }
 
+#define CLIENT_PARAMETERS                                                                          \
+    "\"hint\": \"allowed: match, words, client, state, protocol, name, mon_name, only, sort, "     \
+    "limit, cursor\"}\n"
+
 TEST_OF(test_http__unknown_parameters_are_400_and_say_what_is_known, struct server *server)
 {
-    assert_answer(
-        ask(server, "GET /api/v1/clients?stat=x HTTP/1.1\r\nHost: localhost\r\n" END), 400,
-        "{\"error\": \"unknown parameter stat\", "
-        "\"hint\": \"allowed: match, client, state, protocol, name, mon_name, limit, cursor\"}\n");
+    assert_answer(ask(server, "GET /api/v1/clients?stat=x HTTP/1.1\r\nHost: localhost\r\n" END),
+                  400, "{\"error\": \"unknown parameter stat\", " CLIENT_PARAMETERS);
     assert_answer(
         ask(server, "GET /api/v1/clients?cursor=0&lim=1 HTTP/1.1\r\nHost: localhost\r\n" END), 400,
-        "{\"error\": \"unknown parameter lim\", "
-        "\"hint\": \"allowed: match, client, state, protocol, name, mon_name, limit, cursor\"}\n");
+        "{\"error\": \"unknown parameter lim\", " CLIENT_PARAMETERS);
     assert_answer(ask(server, "GET /api/v1/clients/c1?file=00 HTTP/1.1\r\nHost: localhost\r\n" END),
                   400,
                   "{\"error\": \"unknown parameter file\", "
@@ -261,8 +262,7 @@ TEST_OF(test_http__parameters_have_one_value_each, struct server *server)
                   "\"hint\": \"allowed: match, client, file, share, export, limit, cursor\"}\n");
     assert_answer(
         ask(server, "GET /api/v1/clients?limit=1&limit=2 HTTP/1.1\r\nHost: localhost\r\n" END), 400,
-        "{\"error\": \"parameter given twice: limit\", "
-        "\"hint\": \"allowed: match, client, state, protocol, name, mon_name, limit, cursor\"}\n");
+        "{\"error\": \"parameter given twice: limit\", " CLIENT_PARAMETERS);
     assert_contains(ask(server, "GET /api/v1/clients?limit=1&cursor=0&state=active HTTP/1.1\r\n"
                                 "Host: localhost\r\n" END),
                     "HTTP/1.1 503 "); /* nothing is wrong with it, but there is no core here */
