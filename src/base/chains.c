@@ -7,6 +7,7 @@
 #include "base/chains.h"
 
 #include "base/check.h"
+#include "base/memory.h"
 #include "base/table.h"
 
 #include <errno.h>
@@ -15,8 +16,8 @@
 int chains_init(struct chains *chains, uint32_t chain_max, uint32_t slot_max)
 {
     *chains = (struct chains){.chain_max = chain_max, .slot_max = slot_max};
-    chains->heads = calloc(chain_max > 0 ? chain_max : 1, sizeof *chains->heads);
-    chains->links = calloc(slot_max > 0 ? slot_max : 1, sizeof *chains->links);
+    chains->heads = memory_array(chain_max > 0 ? chain_max : 1, sizeof *chains->heads);
+    chains->links = memory_array(slot_max > 0 ? slot_max : 1, sizeof *chains->links);
     if (chains->heads == NULL || chains->links == NULL) {
         chains_done(chains);
         return -ENOMEM;

@@ -13,6 +13,7 @@
 #include "base/hash_index.h"
 
 #include "base/check.h"
+#include "base/memory.h"
 #include "base/table.h"
 
 #include <errno.h>
@@ -27,8 +28,8 @@ int hash_index_init(struct hash_index *index, uint32_t slot_max)
         head_max *= 2;
     *index = (struct hash_index){
         .slot_max = slot_max, .head_max = head_max, .chain_count = CHAINS_MIN, .level = CHAINS_MIN};
-    index->heads = calloc(head_max, sizeof *index->heads);
-    index->links = calloc(slot_max > 0 ? slot_max : 1, sizeof *index->links);
+    index->heads = memory_array(head_max, sizeof *index->heads);
+    index->links = memory_array(slot_max > 0 ? slot_max : 1, sizeof *index->links);
     if (index->heads == NULL || index->links == NULL) {
         hash_index_done(index);
         return -ENOMEM;

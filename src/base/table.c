@@ -10,6 +10,7 @@
 #include "base/table.h"
 
 #include "base/check.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,9 +21,9 @@ int table_init(struct table *table, uint32_t max, uint32_t element_size)
     CHECK(max < SLOT_NONE);
     *table = (struct table){.element_size = element_size, .max = max, .free_head = SLOT_NONE};
     size_t count = max > 0 ? max : 1;
-    table->elements = calloc(count, element_size);
-    table->generations = calloc(count, sizeof *table->generations);
-    table->next_free = calloc(count, sizeof *table->next_free);
+    table->elements = memory_array(count, element_size);
+    table->generations = memory_array(count, sizeof *table->generations);
+    table->next_free = memory_array(count, sizeof *table->next_free);
     if (table->elements == NULL || table->generations == NULL || table->next_free == NULL) {
         table_done(table);
         return -ENOMEM;

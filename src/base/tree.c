@@ -22,6 +22,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/table.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@ int tree_init(struct tree *tree, uint32_t slot_max, uint64_t seed, tree_before_f
 {
     *tree = (struct tree){
         .slot_max = slot_max, .seed = seed, .before = before, .update = update, .context = context};
-    tree->links = calloc(slot_max > 0 ? slot_max : 1, sizeof *tree->links);
+    tree->links = memory_array(slot_max > 0 ? slot_max : 1, sizeof *tree->links);
     return tree->links == NULL ? -ENOMEM : 0;
 }
 
