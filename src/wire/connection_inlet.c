@@ -83,6 +83,7 @@ void connection_leave_inlet(struct connection *c)
     if (inlet == NULL)
         return;
     CHECK(c->inlet_at + inlet->len <= c->reader.buffer_len);
+    c->inlet_pause = max_u32(c->inlet_pause, 1); /* the rest of this record goes there, too */
     uint8_t *at = c->reader.buffer + c->inlet_at;
     while (inlet->len > 0) {
         ssize_t count = read(inlet->read_fd, at, inlet->len);

@@ -439,9 +439,15 @@ TEST(test_inlet__a_slow_peer_keeps_no_pipe)
     UNTIL(desk.closed == 1);
     assert_int_equal(desk.closed_full, 0);
     assert_null(other_side()->inlet);
-    send_bytes(pattern + 1 + 300000, DATA_LEN - 300000, DATA_LEN);
+    send_bytes(pattern + 1 + 300000, 1, DATA_LEN); /* nor has it another one with its next byte */
+    UNTIL(other_side()->reader.gathered == HEAD_LEN - 4 + 300001);
+    send_bytes(pattern + 1 + 300001, DATA_LEN - 300001, DATA_LEN);
     UNTIL(desk.submitted == 1);
+    assert_int_equal(desk.opened, 1);
     assert_int_equal(w.tcp->connections.count, 1);
+    desk.finished = 1;
+    write_and_finish(2, DATA_LEN, DATA_LEN); /* its next call may be fast */
+    assert_int_equal(desk.opened, 2);
 }
 
 /* The server has no room for another call: the record waits in the connection, with its pipe. */
