@@ -248,17 +248,29 @@ uint64_t process_cpu_ns(const struct process *process)
     return total_ns;
 }
 
-uint64_t process_resident_kib(const struct process *process)
+/* A line of its status in /proc, such as "VmRSS:". */
+static uint64_t status_kib(const struct process *process, const char *name)
 {
     char path[64], line[128];
-    unsigned long long kib = 0;
+    uint64_t kib = 0;
     snprintf(path, sizeof(path), "/proc/%d/status", (int)process->pid);
     FILE *file = fopen(path, "re");
     while (file && kib == 0 && fgets(line, sizeof(line), file))
-        (void)sscanf(line, "VmRSS: %llu", &kib);
+        if (strncmp(line, name, strlen(name)) == 0)
+            kib = strtoull(line + strlen(name), NULL, 10);
     if (file)
         fclose(file);
     return kib;
+}
+
+uint64_t process_resident_kib(const struct process *process)
+{
+    return status_kib(process, "VmRSS:");
+}
+
+uint64_t process_own_kib(const struct process *process)
+{
+    return status_kib(process, "RssAnon:");
 }
 
 bool process_is_installed(const char *program)

@@ -56,6 +56,8 @@ uint64_t process_cpu_ns(const struct process *process);
 
 /* Memory that it has in use, in KiB; 0: not known. */
 uint64_t process_resident_kib(const struct process *process);
+/* The same without pages of files, such as a store's. */
+uint64_t process_own_kib(const struct process *process);
 
 bool process_is_installed(const char *program);
 void process_pause_ms(uint32_t pause_ms);

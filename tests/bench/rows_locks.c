@@ -173,8 +173,8 @@ static void judge_start(struct rows *rows, const struct level *empty, const stru
     struct report_line *line = report_add_line(rows->report, "locks-start", title, NULL, 0);
     double took_s = (double)(full->holdfastd.ready_ns - full->holdfastd.started_ns) / 1e9;
     double cpu_s = (double)process_cpu_ns(&full->holdfastd.process) / 1e9;
-    uint64_t empty_kib = process_resident_kib(&empty->holdfastd.process);
-    uint64_t full_kib = process_resident_kib(&full->holdfastd.process);
+    uint64_t empty_kib = process_own_kib(&empty->holdfastd.process);
+    uint64_t full_kib = process_own_kib(&full->holdfastd.process);
     double bytes = ((double)full_kib - (double)empty_kib) * 1024 / full->held;
     report_note(line, "ready after %.2f s (goal %g), %.2f s of CPU; %.0f bytes a lock (goal %g)",
                 took_s, START_S, cpu_s, bytes, LOCK_BYTES);
