@@ -4,7 +4,7 @@
  * A connection that is refused keeps its record and is not read; a datagram has no such place, and
  * without this its caller would have to send it again. What a caller sends behind a held datagram
  * is held as well: a CANCEL must not overtake the LOCK that it cancels. When there is no room, or
- * its time is over, a datagram is lost, as datagrams are.
+ * its time is over, a datagram is lost, as datagrams are; udp.c sees to it that there mostly is.
  */
 #ifndef WIRE_HELD_H
 #define WIRE_HELD_H

@@ -5,6 +5,11 @@
  * replies are collected for one socket at a time. A turn reads at most READ_ROUNDS batches per
  * socket, so that a flood of datagrams cannot starve the connections; the rest makes the socket
  * readable again at once.
+ *
+ * While the server is busy for everybody and as many datagrams are held as can be, the sockets are
+ * not read: a thousand clients that call at once wait in the kernel's buffer for a commit, not for
+ * the second after which they call again. When it is not, but one caller has filled the place,
+ * reading continues, and what finds no room is lost: nobody else waits for that caller.
  */
 #include "wire/udp.h"
 
@@ -47,6 +52,7 @@ struct udp {
     uint64_t out_route; /* the socket of the collected replies */
     bool is_out_gated;  /* they waited for a commit, and may be too late */
     struct held held;   /* datagrams that the server did not take yet */
+    bool is_paused;     /* the sockets are not read */
     bool is_quiet;      /* nothing more is taken */
 };
 
@@ -159,10 +165,30 @@ static bool deliver(void *context, const struct rpc_source *from, struct bytes c
     return verdict != RPC_BUSY;
 }
 
+static void on_readable(uv_poll_t *poll, int status, int events);
+
+/* Lets in what is held. False: another datagram would be lost, and soon would not be. */
+static bool make_room(struct udp *udp)
+{
+    if (!rpc_server_is_busy(udp->server))
+        held_offer(&udp->held, clock_now_ns(udp->clock), deliver, udp);
+    return udp->held.count < HELD_MAX || !rpc_server_is_busy(udp->server);
+}
+
+static void pause_reading(struct udp *udp)
+{
+    udp->is_paused = true;
+    for (uint32_t i = 0; i < udp->socket_count; i++)
+        (void)uv_poll_stop(&udp->sockets[i].poll);
+}
+
 void udp_resume(struct udp *udp)
 {
-    if (!udp->is_quiet && !rpc_server_is_busy(udp->server))
-        held_offer(&udp->held, clock_now_ns(udp->clock), deliver, udp);
+    if (udp->is_quiet || !make_room(udp) || !udp->is_paused)
+        return;
+    udp->is_paused = false;
+    for (uint32_t i = 0; i < udp->socket_count; i++)
+        CHECK(uv_poll_start(&udp->sockets[i].poll, UV_READABLE, on_readable) == 0);
 }
 
 bool udp_is_holding_back(const struct udp *udp)
@@ -210,15 +236,20 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         CHECK(uv_poll_start(poll, UV_READABLE, on_readable) == 0);
     }
     for (uint32_t round = 0; round < READ_ROUNDS; round++) {
-        for (uint32_t i = 0; i < BATCH; i++)
+        if (udp->held.count == HELD_MAX && !make_room(udp)) {
+            pause_reading(udp);
+            break;
+        }
+        uint32_t max = min_u32(BATCH, max_u32(HELD_MAX - udp->held.count, 1));
+        for (uint32_t i = 0; i < max; i++)
             datagram_prepare(&udp->in[i], &udp->in_data[i],
                              udp->in_bytes + (size_t)i * (DATAGRAM_MAX + 1), DATAGRAM_MAX + 1);
-        int n = recvmmsg(socket->fd, udp->in, BATCH, MSG_DONTWAIT, NULL);
+        int n = recvmmsg(socket->fd, udp->in, max, MSG_DONTWAIT, NULL);
         if (n > 0)
             clock_heard(udp->clock);
         for (int i = 0; i < n; i++)
             handle(socket, &udp->in[i], &udp->in_data[i]);
-        if (n < BATCH)
+        if (n < (int)max)
             break;
     }
     udp_flush(udp);

@@ -1,12 +1,13 @@
 /*
  * test_wire.c -- TCP, UDP and the outbox as one thing, over real sockets: one port serves both,
- * answers leave when their batch is durable and not before, a full outbox holds TCP calls back and
- * drops datagrams, and stopping loses no answer that was promised.
+ * answers leave when their batch is durable and not before, a full outbox holds calls back, and
+ * stopping loses no answer that was promised.
  */
 #include "wire/wire.h"
 
 #include "served.h"
 #include "unit/test.h"
+#include "wire/held.h"
 #include "wire/sockaddr.h"
 
 #include <poll.h>
@@ -174,7 +175,7 @@ TEST(test_wire__answers_wait_for_the_store)
     wait_for(0);
 }
 
-/* Back-pressure: a record stays in its connection, a datagram is gone and must be sent again. */
+/* Back-pressure: a record stays in its connection, a datagram is held. */
 TEST_WITH(test_wire__a_full_outbox, NULL, tear_down)
 {
     open_wire(&(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
@@ -192,6 +193,31 @@ TEST_WITH(test_wire__a_full_outbox, NULL, tear_down)
     expect(take_record, 3); /* let in by the flush that made room */
     expect(take_datagram, 9);
     expect_nothing();
+}
+
+/* More than are held: the rest waits in the socket, and nobody has to call again. There are several
+ * callers, because one of them has no room for so many answers. */
+TEST_WITH(test_wire__many_datagrams_at_a_full_outbox, NULL, tear_down)
+{
+    enum { CALLERS = 4, EACH = (HELD_MAX + 200) / CALLERS };
+    int callers[CALLERS];
+    open_wire(&(struct rpc_server_limits){.outbox_max = 2, .cache_max = 64});
+    for (uint32_t i = 0; i < CALLERS; i++)
+        callers[i] = served_client(SOCK_DGRAM, "127.0.0.1");
+    for (uint32_t xid = 0; xid < EACH * CALLERS; xid++) {
+        peer_nsm_put_stat(&call, xid, "host");
+        served_send(&s, callers[xid % CALLERS], "127.0.0.1", &call);
+    }
+    wait_for(2);
+    expect_nothing();
+    served_store(&s);
+    assert_int_equal(close(datagram), 0);
+    for (uint32_t xid = 0; xid < EACH * CALLERS; xid++) {
+        datagram = callers[xid % CALLERS];
+        expect(take_datagram, xid);
+    }
+    for (uint32_t i = 0; i + 1 < CALLERS; i++) /* tear_down closes the last one */
+        assert_int_equal(close(callers[i]), 0);
 }
 
 TEST(test_wire__quiesced)
