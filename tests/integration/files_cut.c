@@ -53,20 +53,6 @@ static struct files_stage stage;
 static struct peer_link link_of_root;
 static const char *copy, *copy_path;
 
-static int run(const char *const *words)
-{
-    int status;
-    pid_t child = fork();
-    if (child == 0) {
-        int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        dup2(null_fd, 1);
-        dup2(null_fd, 2);
-        execvp(words[0], (char *const *)words);
-        _exit(127);
-    }
-    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static void let_go(void)
 {
     for (uint32_t i = 0; i < DISKS; i++)
@@ -89,9 +75,10 @@ static void mount_disk(struct disk *disk)
         abort();
     close(fd);
     const char *const make[] = {disk->maker, "-q", "-F", "-O", disk->features, disk->image, NULL};
-    if (run(make) != 0)
+    if (files_stage_run(make) != 0)
         skip("needs mkfs.ext4 and mkfs.ext2");
-    if (run((const char *[]){"mount", "-o", "loop", disk->image, disk->path, NULL}) != 0)
+    if (files_stage_run((const char *[]){"mount", "-o", "loop", disk->image, disk->path, NULL}) !=
+        0)
         skip("needs loop devices");
     /* What the test did itself is on the disk. */
     char other[600];
@@ -153,14 +140,16 @@ static void compare_both(const struct disk *disk, const char *below, const char 
 /* The power is cut now. e2fsck says 1 when it had to repair. */
 static void cut(const struct disk *disk, const char *after)
 {
-    if (!HARNESS_EXPECT(run((const char *[]){"cp", disk->image, copy, NULL}) == 0, "no copy"))
+    if (!HARNESS_EXPECT(files_stage_run((const char *[]){"cp", disk->image, copy, NULL}) == 0,
+                        "no copy"))
         return;
-    int code = run((const char *[]){"e2fsck", "-fy", copy, NULL});
+    int code = files_stage_run((const char *[]){"e2fsck", "-fy", copy, NULL});
     if (code == 127)
         skip("needs e2fsck");
     HARNESS_EXPECT(code == 0 || code == 1, "%s: e2fsck says %d after %s", disk->text, code, after);
-    if (!HARNESS_EXPECT(run((const char *[]){"mount", "-o", "loop,ro", copy, copy_path, NULL}) == 0,
-                        "%s: cannot be mounted after %s", disk->text, after))
+    if (!HARNESS_EXPECT(
+            files_stage_run((const char *[]){"mount", "-o", "loop,ro", copy, copy_path, NULL}) == 0,
+            "%s: cannot be mounted after %s", disk->text, after))
         return;
     compare_both(disk, "", after);
     compare_both(disk, "/other", after);

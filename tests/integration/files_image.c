@@ -37,20 +37,6 @@ static const char *coarse_path, *frozen_path, *plain_path;
 
 /* ---- images ---- */
 
-static int run(const char *const *words)
-{
-    int status;
-    pid_t child = fork();
-    if (child == 0) {
-        int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        dup2(null_fd, 1);
-        dup2(null_fd, 2);
-        execvp(words[0], (char *const *)words);
-        _exit(127);
-    }
-    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 static void skip(const char *why)
 {
     printf("skipped: %s\n", why);
@@ -65,9 +51,10 @@ static void mount_image(const char *name, const char *inode_len, const char *pat
     if (fd < 0 || ftruncate(fd, 32 << 20) != 0)
         abort();
     close(fd);
-    if (run((const char *[]){"mkfs.ext4", "-q", "-F", "-I", inode_len, image, NULL}) != 0)
+    if (files_stage_run((const char *[]){"mkfs.ext4", "-q", "-F", "-I", inode_len, image, NULL}) !=
+        0)
         skip("needs mkfs.ext4");
-    if (run((const char *[]){"mount", "-o", "loop", image, path, NULL}) != 0)
+    if (files_stage_run((const char *[]){"mount", "-o", "loop", image, path, NULL}) != 0)
         skip("needs loop devices");
     if (chmod(path, 0777) != 0)
         abort();
@@ -164,7 +151,7 @@ static void check_remount(void)
                  .data = {"x", 1});
     const char *const words[] = {"mount", "-o", "remount,ro", coarse_path, NULL};
     int code = -1;
-    for (uint32_t ms = 0; ms < PATIENCE_MS && (code = run(words)) != 0; ms += PAUSE_MS)
+    for (uint32_t ms = 0; ms < PATIENCE_MS && (code = files_stage_run(words)) != 0; ms += PAUSE_MS)
         usleep(PAUSE_MS * 1000);
     HARNESS_EXPECT(code == 0, "remount,ro fails: a file is still open for writing");
     FILES_EXPECT(PEER_NFS_IS_ROFS, "read-only now", &user_link, PEER_NFS_WRITE, .fh = fh,

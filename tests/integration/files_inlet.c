@@ -12,7 +12,6 @@
 #include "files_stage.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -219,23 +218,6 @@ static void check_refused(void)
     }
 }
 
-/* How many descriptors of the server are ends of pipes. */
-static uint32_t pipe_ends(void)
-{
-    char path[64], name[320], target[64];
-    uint32_t count = 0;
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)stage.server.pid);
-    DIR *list = opendir(path);
-    for (struct dirent *entry; list && (entry = readdir(list));) {
-        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        ssize_t len = readlink(name, target, sizeof(target) - 1);
-        count += len > 5 && strncmp(target, "pipe:", 5) == 0;
-    }
-    if (list)
-        closedir(list);
-    return count;
-}
-
 static void make_file(const char *directory)
 {
     char path[600];
@@ -259,11 +241,12 @@ int main(void)
             files_stage_link(&links[i], 0, 0);
         file = files_stage_lookup(&links[0], files_stage_mount(&links[0], path), "file");
         closed_file = files_stage_lookup(&links[0], files_stage_mount(&links[0], closed), "file");
-        uint32_t before = pipe_ends();
+        uint32_t before = files_stage_pipe_ends(&stage);
         change(0, CALL_MAX);
         FILES_EXPECT(PEER_NFS_IS_OK, "written", &links[0], PEER_NFS_WRITE, .fh = file,
                      .count = CALL_MAX, .data = {content, CALL_MAX});
-        HARNESS_EXPECT(pipe_ends() == before + 2, "the first long WRITE came without a pipe");
+        HARNESS_EXPECT(files_stage_pipe_ends(&stage) == before + 2,
+                       "the first long WRITE came without a pipe");
         check_pipelined();
         check_file(path, "many at once");
         check_slow();
@@ -274,7 +257,7 @@ int main(void)
         check_refused();
         check_pipelined();
         check_file(path, "at the end");
-        uint32_t after = pipe_ends();
+        uint32_t after = files_stage_pipe_ends(&stage);
         printf("ends of pipes: %u, then %u\n", before, after);
         HARNESS_EXPECT(after > before && after <= before + 2 * PIPES_MAX, "%u ends of pipes",
                        after);

@@ -11,7 +11,6 @@
  */
 #include "files_stage.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -222,23 +221,6 @@ static void check_changing(void)
     write_all_of(&links[1], content);
 }
 
-/* How many descriptors of the server are ends of pipes. */
-static uint32_t pipe_ends(void)
-{
-    char path[64], name[320], target[64];
-    uint32_t count = 0;
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)stage.server.pid);
-    DIR *list = opendir(path);
-    for (struct dirent *entry; list && (entry = readdir(list));) {
-        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
-        ssize_t len = readlink(name, target, sizeof(target) - 1);
-        count += len > 5 && strncmp(target, "pipe:", 5) == 0;
-    }
-    if (list)
-        closedir(list);
-    return count;
-}
-
 static void make_content(const char *directory)
 {
     char path[600];
@@ -265,13 +247,13 @@ int main(void)
         for (uint32_t i = 0; i < LINKS; i++)
             files_stage_link(&links[i], 0, 0);
         file = files_stage_lookup(&links[0], files_stage_mount(&links[0], path), "file");
-        uint32_t before = pipe_ends();
+        uint32_t before = files_stage_pipe_ends(&stage);
         check_pipelined();
         check_slow();
         check_gone();
         check_changing();
         check_pipelined();
-        uint32_t after = pipe_ends();
+        uint32_t after = files_stage_pipe_ends(&stage);
         printf("ends of pipes: %u, then %u\n", before, after);
         HARNESS_EXPECT(after > before && after <= before + 2 * PIPES_MAX, "%u ends of pipes",
                        after);

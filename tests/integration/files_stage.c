@@ -5,12 +5,14 @@
 
 #include "callbacks.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -176,4 +178,34 @@ void files_stage_put_local(const char *directory, const char *name, const char *
         exit(1);
     }
     close(fd);
+}
+
+uint32_t files_stage_pipe_ends(const struct files_stage *stage)
+{
+    char path[64], name[320], target[64];
+    uint32_t count = 0;
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)stage->server.pid);
+    DIR *list = opendir(path);
+    for (struct dirent *entry; list && (entry = readdir(list));) {
+        snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+        ssize_t len = readlink(name, target, sizeof(target) - 1);
+        count += len > 5 && strncmp(target, "pipe:", 5) == 0;
+    }
+    if (list)
+        closedir(list);
+    return count;
+}
+
+int files_stage_run(const char *const *words)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        int null_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        dup2(null_fd, 1);
+        dup2(null_fd, 2);
+        execvp(words[0], (char *const *)words);
+        _exit(127);
+    }
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }

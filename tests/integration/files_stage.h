@@ -65,4 +65,9 @@ struct peer_nfs_fh files_stage_create(struct peer_link *link, struct peer_nfs_fh
 void files_stage_put_local(const char *directory, const char *name, const char *text,
                            uint32_t mode);
 
+/* How many descriptors of the server are ends of pipes. */
+uint32_t files_stage_pipe_ends(const struct files_stage *stage);
+/* Runs a program of the system, silently; its exit status, or -1. */
+int files_stage_run(const char *const *words);
+
 #endif
