@@ -101,6 +101,8 @@ static uint32_t registered_port(enum fake_kind kind, uint32_t prot)
     case FAKE_NEVER_ANSWERS:
     case FAKE_DRIBBLES:
     case FAKE_FLOODS:
+    case FAKE_ENDS:
+    case FAKE_CUTS:
     case FAKE_KINDS:
         break;
     }
@@ -273,6 +275,13 @@ static uint8_t *put_mark(uint8_t *at, uint32_t mark)
     return at + 4;
 }
 
+static int fd_of(const struct connection *connection)
+{
+    uv_os_fd_t fd = -1;
+    assert_int_equal(uv_fileno((const uv_handle_t *)&connection->handle, &fd), 0);
+    return fd;
+}
+
 /* A reply as one record; or in two fragments, one byte at a time; or far too much. */
 static void send_reply(struct connection *connection, const struct packet *reply)
 {
@@ -296,7 +305,15 @@ static void send_reply(struct connection *connection, const struct packet *reply
     }
     at = put_mark(at, 0x80000000 | (connection->out_len - 4));
     memcpy(at, reply->bytes, reply->len);
+    bool ends = kind == FAKE_ENDS || kind == FAKE_CUTS;
+    if (kind == FAKE_CUTS)
+        connection->out_len /= 2;
     uv_buf_t buffer = uv_buf_init((char *)connection->out, connection->out_len);
+    if (ends) {
+        (void)uv_try_write((uv_stream_t *)&connection->handle, &buffer, 1);
+        (void)shutdown(fd_of(connection), SHUT_WR); /* it still hears how we end ours */
+        return;
+    }
     (void)uv_write(&connection->write, (uv_stream_t *)&connection->handle, &buffer, 1, on_written);
 }
 
@@ -379,6 +396,8 @@ static void on_connection(uv_stream_t *listener, int status)
     at_len = sizeof at;
     assert_int_equal(uv_tcp_getsockname(&connection->handle, (struct sockaddr *)&at, &at_len), 0);
     connection->host = sockaddr_address((struct sockaddr *)&at, &port);
+    char first;
+    hosts->seen.laden_count += recv(fd_of(connection), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
     assert_int_equal(uv_read_start((uv_stream_t *)&connection->handle, on_alloc, on_read), 0);
 }
 

@@ -26,6 +26,8 @@ enum fake_kind {
     FAKE_DRIBBLES,       /* answers byte by byte, in two fragments */
     FAKE_FLOODS,         /* answers with a record of a megabyte */
     FAKE_TOO_LATE,       /* answers a call over UDP only when it came three times */
+    FAKE_ENDS,           /* answers over TCP and ends its side of the connection at once */
+    FAKE_CUTS,           /* the same with half of the answer */
     FAKE_KINDS
 };
 
@@ -56,6 +58,7 @@ struct fake_hosts {
     struct address last_asker;
     uint16_t last_asker_port;
     uint32_t open_count;  /* connections from us */
+    uint32_t laden_count; /* those that came with something to read */
     uint32_t reset_count; /* of them, aborted by us */
 };
 

@@ -550,6 +550,38 @@ TEST(test_caller__no_privileged_port_is_allowed)
     assert_int_equal(syscall(SYS_capset, &header, data), 0);
 }
 
+/* Our acknowledgement of the connection leaves with the call: the host wakes up once for both. */
+TEST(test_caller__a_connection_comes_with_its_call)
+{
+    for (uint32_t i = 0; i < 20; i++)
+        start(i, fake_host(FAKE_TCP, i), 5000);
+    wait_for_results(20);
+    /* Not all: the kernel acknowledges by itself when this process is kept from running. */
+    assert_in_range(t.hosts->laden_count, 1, 20);
+}
+
+/* An answer that comes together with the end is an answer, and its connection no failure. */
+TEST(test_caller__answers_and_ends_at_once)
+{
+    start(1, fake_host(FAKE_ENDS, 1), 5000);
+    wait_for_results(1);
+    expect(1, CLIENT_ANSWERED);
+    (void)only_call(fake_host(FAKE_ENDS, 1));
+    while (t.hosts->open_count > 0)
+        (void)uv_run(&t.loop, UV_RUN_ONCE);
+    assert_int_equal(t.hosts->reset_count, 0);
+}
+
+/* An answer that is cut off is none, and that is known at once: the call is made again. */
+TEST(test_caller__an_answer_cut_off)
+{
+    struct address host = fake_host(FAKE_CUTS, 1);
+    start(1, host, 1700);
+    wait_for_results(1);
+    expect(1, CLIENT_UNKNOWN);
+    assert_in_range(fake_hosts_calls(t.hosts, &host), 2, 4);
+}
+
 /* All at once, with fewer connections than calls; each host is called exactly once. */
 TEST(test_caller__two_thousand_at_once)
 {
