@@ -38,8 +38,14 @@ enum attempt_rank {
     ATTEMPT_CLOSES, /* never waits for a commit */
     ATTEMPT_GOES_ON,
     ATTEMPT_BEGINS,
+    ATTEMPT_PARTS, /* closes what was answered: nor does it, and nobody waits for it */
     ATTEMPT_RANK_END,
 };
+
+static inline bool attempt_only_closes(enum attempt_rank rank)
+{
+    return rank == ATTEMPT_CLOSES || rank == ATTEMPT_PARTS;
+}
 
 struct attempt {
     struct client_attempt call; /* of its messages only the lengths: the bytes are in the arena */

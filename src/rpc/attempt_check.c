@@ -53,7 +53,7 @@ static void check_queue(const struct rpc_client *client, const struct attempt *a
 {
     const struct list *queue = &client->todo[a->rank];
     CHECK((a->todo != 0) == !list_is_empty(&a->by_todo));
-    if (a->todo == 0 || a->rank == ATTEMPT_CLOSES || a->by_todo.prev == queue)
+    if (a->todo == 0 || attempt_only_closes(a->rank) || a->by_todo.prev == queue)
         return;
     const struct attempt *before = LIST_ELEMENT(a->by_todo.prev, struct attempt, by_todo);
     CHECK(before->ticket <= a->ticket || before->ticket <= client->released);

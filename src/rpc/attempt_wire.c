@@ -1,9 +1,11 @@
 /*
  * attempt_wire.c -- what the wire has to do for an attempt: its xid, its connection, its messages.
  *
- * It is a set of flags; attempts with flags wait in one of three queues. What was begun is finished
+ * It is a set of flags; attempts with flags wait in one of four queues. What was begun is finished
  * first: a machine that is too slow for all calls then makes some of them, instead of opening
- * connections for all of them until the time of each is over.
+ * connections for all of them until the time of each is over. Connections that were answered are
+ * closed last: nobody waits for that, while hosts may still have to be told. Only where connections
+ * or room for calls run short they are closed first (client.c).
  *
  * Connections: the wire opens connections_max at once; the others wait for their turn, oldest
  * first. Who got no connection within CONNECT_NS while others wait goes to the end of the line:
@@ -63,10 +65,11 @@ void attempt_change_xid(struct rpc_client *client, struct attempt *a)
     hash_index_add(&client->by_xid, attempt_xid_hash(client, a->xid), a->slot);
 }
 
-static enum attempt_rank rank_of(uint32_t todo)
+static enum attempt_rank rank_of(const struct attempt *a, uint32_t todo)
 {
+    bool was_answered = a->message_index == a->call.message_count;
     if ((todo & (uint32_t)ATTEMPT_DISCONNECT) != 0)
-        return ATTEMPT_CLOSES;
+        return was_answered ? ATTEMPT_PARTS : ATTEMPT_CLOSES;
     bool was_begun = (todo & (uint32_t)(ATTEMPT_LOOKUP_TCP | ATTEMPT_ASK)) != 0;
     return was_begun ? ATTEMPT_GOES_ON : ATTEMPT_BEGINS;
 }
@@ -76,7 +79,7 @@ static enum attempt_rank rank_of(uint32_t todo)
 static void enqueue(struct rpc_client *client, struct attempt *a)
 {
     struct list *queue = &client->todo[a->rank];
-    if (a->rank == ATTEMPT_CLOSES || list_is_empty(queue)) {
+    if (attempt_only_closes(a->rank) || list_is_empty(queue)) {
         list_append(queue, &a->by_todo);
         return;
     }
@@ -93,7 +96,7 @@ static void enqueue(struct rpc_client *client, struct attempt *a)
 
 static void set_todo(struct rpc_client *client, struct attempt *a, uint32_t todo)
 {
-    enum attempt_rank rank = rank_of(todo);
+    enum attempt_rank rank = rank_of(a, todo);
     a->todo = todo;
     if (todo != 0 && rank == a->rank && !list_is_empty(&a->by_todo))
         return;

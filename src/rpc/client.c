@@ -232,14 +232,24 @@ void rpc_client_release(struct rpc_client *client, uint64_t ticket)
     client->released = ticket;
 }
 
+/* Somebody waits for a connection, or soon for room: what is over must go. */
+static bool is_short(const struct rpc_client *client)
+{
+    return !list_is_empty(&client->waiting_turn) || rpc_client_is_crowded(client) ||
+           client->one_way_count == one_way_max(client) ||
+           !arena_has_room(client->arena, CLIENT_MESSAGES_MAX);
+}
+
 bool rpc_client_next_action(struct rpc_client *client, struct client_action *ret)
 {
-    for (uint32_t rank = 0; rank < ATTEMPT_RANK_END; rank++) {
+    uint32_t first = is_short(client) ? ATTEMPT_PARTS : 0;
+    for (uint32_t i = 0; i < ATTEMPT_RANK_END; i++) {
+        uint32_t rank = (first + i) % ATTEMPT_RANK_END;
         struct list *queue = &client->todo[rank];
         if (list_is_empty(queue))
             continue;
         struct attempt *a = LIST_ELEMENT(queue->next, struct attempt, by_todo);
-        if (rank != ATTEMPT_CLOSES && a->ticket > client->released) {
+        if (!attempt_only_closes(rank) && a->ticket > client->released) {
             MARK("client_waits_for_the_fence");
             continue;
         }

@@ -140,8 +140,8 @@ TEST(test_client_end__cancel_of_one_that_has_ended)
     world_play(&world, "void; cancel 7; no-result");
     /* The same id again, while the old connection is still open: the new one is meant. */
     world_start(&world, 7, 0);
-    world_expect_disconnect(&world, connection);
     world_expect_connect(&world, 700); /* the port is still known */
+    world_expect_disconnect(&world, connection);
     world_play(&world, "cancel 7; close; no-result");
 }
 

@@ -158,7 +158,8 @@ TEST_WITH(test_client_many__from_portmapper_to_service_within_the_limit, NULL, t
     }
 }
 
-/* What was begun is finished first, however much else there is to begin. */
+/* What was begun is finished first, however much else there is to begin; but nobody who is still to
+ * be called waits for the end of a connection that has done its duty. */
 TEST(test_client_many__begun_is_finished_first)
 {
     start_all(3);
@@ -166,14 +167,46 @@ TEST(test_client_many__begun_is_finished_first)
     world_connected(&world, true);
     start_at(4, 0);
     world_expect_message_tcp(&world, 0); /* before the connections of 2 and 3 */
-    world_play(&world, "void; close");
+    uint64_t answered = world.connection;
+    world_play(&world, "void; answered 1 1");
     expect_connect_to(2);
     expect_connect_to(3);
-    world_play(&world, "asked 2 6; answered 1 1");
+    world_play(&world, "asked 2 6");
+    world_expect_disconnect(&world, answered);
     for (uint64_t id = 2; id <= 4; id++)
         rpc_client_cancel(world.client, id);
     (void)next(CLIENT_DISCONNECT);
     (void)next(CLIENT_DISCONNECT);
+}
+
+/* Unless somebody waits for one: with two connections, or room for one more call. */
+static void expect_answered_closes_first(uint32_t attempts_max, uint32_t connections_max)
+{
+    world_begin(&world, attempts_max, connections_max);
+    start_all(3);
+    expect_connect_to(1);
+    uint64_t first = world.connection;
+    expect_connect_to(2);
+    world.connection = first;
+    world_play(&world, "open; sent 0");
+    start_at(4, 0);
+    world_play(&world, "void");
+    world_expect_disconnect(&world, first);
+    for (uint64_t id = 1; id <= 4; id++)
+        rpc_client_cancel(world.client, id);
+    struct client_action action;
+    while (rpc_client_next_action(world.client, &action))
+        assert_int_equal(action.kind, CLIENT_DISCONNECT);
+}
+
+TEST_WITH(test_client_many__connections_are_short, NULL, tear_down)
+{
+    expect_answered_closes_first(16, 2);
+}
+
+TEST_WITH(test_client_many__room_is_short, NULL, tear_down)
+{
+    expect_answered_closes_first(5, 16);
 }
 
 TEST_WITH(test_client_many__limit_of_attempts, NULL, tear_down)
