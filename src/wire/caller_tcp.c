@@ -8,9 +8,9 @@
  * Plain sockets rather than uv_tcp: several local ports may have to be tried before the kernel
  * takes a connection from one, and after a restart ten thousand hosts are told at once, so that the
  * system calls and packets of a connection are what that takes. They are watched by one set
- * (readiness.h). The acknowledgement of the other side's SYN leaves with the call, and that of the
- * reply with our FIN (TCP_QUICKACK off): eight packets where ten would be, and the other side wakes
- * up once for a connection that has something to read.
+ * (readiness.h). The acknowledgement of the other side's SYN leaves with the call, so that it wakes
+ * up once for a connection that has something to read; that of the reply with our FIN, if we close
+ * within the 40 ms that the kernel keeps it back (TCP_QUICKACK off).
  *
  * Local ports: a socket bound only to an address gets its port from the kernel when it connects
  * (IP_BIND_ADDRESS_NO_PORT), and must then differ only from connections to the same host. With
