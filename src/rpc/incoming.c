@@ -132,24 +132,39 @@ void incoming_acknowledge(const struct incoming *in)
     rpc_msg_put_accepted(in->reply, in->call->xid, RPC_SUCCESS);
 }
 
+void incoming_answer(const struct incoming *in, const struct response *response,
+                     struct xdr_out *out)
+{
+    struct xdr_out before = *out;
+    rpc_msg_put_accepted(out, in->call->xid, RPC_SUCCESS);
+    if (in->procedure->encode != NULL)
+        in->procedure->encode(out, in->call->vers, response);
+    if (out->overflowed) {
+        *out = before;
+        rpc_msg_put_accepted(out, in->call->xid, RPC_SYSTEM_ERR);
+    }
+}
+
+/* The call that carries the result of a message. */
+static void put_result(struct rpc_server *server, const struct incoming *in,
+                       const struct response *response, struct xdr_out *out)
+{
+    const struct rpc_call *call = in->call;
+    uint32_t xid =
+        server->client != NULL ? rpc_client_take_xid(server->client) : server->next_xid++;
+    rpc_msg_put_call(out, xid, call->prog, call->vers, in->procedure->result_proc);
+    if (in->procedure->encode != NULL)
+        in->procedure->encode(out, call->vers, response);
+    CHECK(!out->overflowed); /* every result fits its program's reply_max */
+}
+
 uint32_t incoming_encode(struct rpc_server *server, const struct incoming *in,
                          const struct response *response)
 {
     struct xdr_out out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
-    const struct rpc_call *call = in->call;
-    if (in->is_message) {
-        uint32_t xid =
-            server->client != NULL ? rpc_client_take_xid(server->client) : server->next_xid++;
-        rpc_msg_put_call(&out, xid, call->prog, call->vers, in->procedure->result_proc);
-    } else {
-        rpc_msg_put_accepted(&out, call->xid, RPC_SUCCESS);
-    }
-    if (in->procedure->encode != NULL)
-        in->procedure->encode(&out, call->vers, response);
-    CHECK(!out.overflowed || !in->is_message); /* every result fits its program's reply_max */
-    if (out.overflowed) {
-        out = xdr_out_of(outbox_reserve(server->outbox), server->reply_max);
-        rpc_msg_put_accepted(&out, call->xid, RPC_SYSTEM_ERR);
-    }
+    if (in->is_message)
+        put_result(server, in, response, &out);
+    else
+        incoming_answer(in, response, &out);
     return xdr_out_len(&out);
 }

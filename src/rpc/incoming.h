@@ -65,6 +65,9 @@ void incoming_report(struct rpc_server *server, enum event_kind kind, const stru
                      uint64_t value);
 /* A message arrived, whatever comes of it. */
 void incoming_acknowledge(const struct incoming *in);
+/* The answer to a call; SYSTEM_ERR if that does not fit. */
+void incoming_answer(const struct incoming *in, const struct response *response,
+                     struct xdr_out *out);
 /* The answer to a call, or the call with the result of a message, as it will leave: its length. It
  * stands where outbox_add takes it from. */
 uint32_t incoming_encode(struct rpc_server *server, const struct incoming *in,

@@ -173,9 +173,7 @@ static enum rpc_verdict refuse_old(struct rpc_server *server, const struct incom
     const struct response again = {.status = LOCK_GRACE, .cookie = request->cookie};
     if (is_queued(server, in))
         return enqueue(server, in, incoming_encode(server, in, &again));
-    rpc_msg_put_accepted(in->reply, in->call->xid, RPC_SUCCESS);
-    in->procedure->encode(in->reply, in->call->vers, &again);
-    CHECK(!in->reply->overflowed);
+    incoming_answer(in, &again, in->reply);
     return RPC_ANSWERED;
 }
 

@@ -9,6 +9,9 @@
  *   MSG_DENIED  UNAVAIL    MISMATCH     UNAVAIL      ARGS         again             its batch is
  *                                                                                   durable
  *
+ * An answer that no cache keeps, and that says nothing that is not durable, passes an empty outbox
+ * by.
+ *
  * Whether its caller may lock that file is asked right before the core (permit.h).
  *
  * The checks stand in the order of RFC 5531, and each is made before anything is indexed by what it
@@ -224,9 +227,47 @@ void rpc_server_work(struct rpc_server *server, uint64_t now_ns, uint64_t wall_n
     forget_restarted(server);
 }
 
-/* One step of the core; its answer goes into the outbox, or waits for its time. False: there is
- * none, and the caller must ask again. */
-static bool execute(struct rpc_server *server, const struct incoming *in, uint64_t cache_entry)
+/* The answer waits in the outbox, or for its time; the cache knows where. */
+static void queue_answer(struct rpc_server *server, const struct incoming *in,
+                         const struct core_answer *answer, uint64_t cache_entry)
+{
+    const struct response *response = &answer->response;
+    uint32_t len = incoming_encode(server, in, response);
+    struct outbox_entry entry = {.to = *in->from,
+                                 .taken_by = in->from->route,
+                                 .after_txn = answer->after_txn,
+                                 .cache_entry = cache_entry,
+                                 .is_call = in->is_message};
+    if (server->meter != NULL) {
+        entry.meter_row = meter_row(in->program_index, in->call->proc);
+        entry.is_error = meter_is_error(response);
+        entry.received_ns = in->now_ns;
+    }
+    uint64_t number = response->when == ANSWER_LATER
+                          ? leaving_keep_late(server, response->ticket, &entry, len)
+                          : outbox_add(server->outbox, &entry, len);
+    if (cache_entry == DRC_NONE)
+        return;
+    if (in->request.kind == REQUEST_NLM_LOCK && response->status == LOCK_GRACE)
+        drc_void(server->cache, cache_entry);
+    drc_wait(server->cache, cache_entry, number, response->status == LOCK_BLOCKED);
+}
+
+/* Is all that it says durable already, and nobody in front of it? Then it needs no outbox: a caller
+ * that looks at what does not change, by TEST or SM_STAT, waits for nothing. What is cached, or is
+ * the result of a message, goes the one way that those have. */
+static bool may_leave_now(const struct rpc_server *server, const struct incoming *in,
+                          const struct core_answer *answer, uint64_t cache_entry)
+{
+    return answer->after_txn <= core_durable_txn(server->core) &&
+           outbox_count(server->outbox) == 0 && answer->response.when == ANSWER_NOW &&
+           cache_entry == DRC_NONE && !in->is_message;
+}
+
+/* One step of the core, and what becomes of its answer. RPC_NO_ANSWER: there is none, and the
+ * caller must ask again. */
+static enum rpc_verdict execute(struct rpc_server *server, const struct incoming *in,
+                                uint64_t cache_entry)
 {
     const struct request *request = &in->request;
     struct core_input input = {.kind = CORE_REQUEST,
@@ -241,28 +282,15 @@ static bool execute(struct rpc_server *server, const struct incoming *in, uint64
     if (answer.response.when == ANSWER_NEVER) {
         if (cache_entry != DRC_NONE)
             drc_abandon(server->cache, cache_entry);
-        return false;
+        return RPC_NO_ANSWER;
     }
-    uint32_t len = incoming_encode(server, in, &answer.response);
-    struct outbox_entry entry = {.to = *in->from,
-                                 .taken_by = in->from->route,
-                                 .after_txn = answer.after_txn,
-                                 .cache_entry = cache_entry,
-                                 .is_call = in->is_message};
-    if (server->meter != NULL) {
-        entry.meter_row = meter_row(in->program_index, in->call->proc);
-        entry.is_error = meter_is_error(&answer.response);
-        entry.received_ns = in->now_ns;
+    if (may_leave_now(server, in, &answer, cache_entry)) {
+        incoming_answer(in, &answer.response, in->reply);
+        count_now(server, in, meter_is_error(&answer.response));
+        return RPC_ANSWERED;
     }
-    uint64_t number = answer.response.when == ANSWER_LATER
-                          ? leaving_keep_late(server, answer.response.ticket, &entry, len)
-                          : outbox_add(server->outbox, &entry, len);
-    if (cache_entry != DRC_NONE && request->kind == REQUEST_NLM_LOCK &&
-        answer.response.status == LOCK_GRACE)
-        drc_void(server->cache, cache_entry);
-    if (cache_entry != DRC_NONE)
-        drc_wait(server->cache, cache_entry, number, answer.response.status == LOCK_BLOCKED);
-    return true;
+    queue_answer(server, in, &answer, cache_entry);
+    return RPC_WAITING;
 }
 
 /* More messages than one address may send over UDP, where addresses can be forged. */
@@ -331,11 +359,12 @@ static enum rpc_verdict dispatch(struct rpc_server *server, struct incoming *in)
     }
     if (!permit_judge(server, in))
         return RPC_BUSY;
-    bool is_answered = execute(server, in, is_cached ? repeat_begin(server, in, &key) : DRC_NONE);
+    enum rpc_verdict verdict =
+        execute(server, in, is_cached ? repeat_begin(server, in, &key) : DRC_NONE);
     if (!in->is_message)
-        return is_answered ? RPC_WAITING : RPC_NO_ANSWER;
+        return verdict;
     incoming_acknowledge(in);
-    return is_answered ? RPC_ACKNOWLEDGED : RPC_ANSWERED;
+    return verdict == RPC_WAITING ? RPC_ACKNOWLEDGED : RPC_ANSWERED;
 }
 
 enum rpc_verdict rpc_server_receive(struct rpc_server *server, const struct rpc_source *from,

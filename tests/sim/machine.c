@@ -670,8 +670,8 @@ bool machine_receive(struct world *world, const struct parcel *parcel)
     if (verdict == RPC_BUSY)
         return false;
     /* What the cache may have forgotten but had not is a repeat too. */
-    if (verdict != RPC_WAITING && call->procedure != PEER_NSM_NULL &&
-        call->taken_run == machine->run)
+    bool is_kept = call->procedure != PEER_NSM_NULL && call->procedure != PEER_NSM_STAT;
+    if (verdict != RPC_WAITING && is_kept && call->taken_run == machine->run)
         is_repeat = true;
     if (!is_repeat)
         oracle_executed(world, call, parcel->port);

@@ -442,8 +442,10 @@ static bool receive(struct world *world, const struct mail *mail)
         world_trace(world, "%s/%u: server takes %s #%u%s", locker->label, ask->process->svid,
                     peer_nlm_procedure_text(ask->procedure), ask->number,
                     is_repeat ? " (repeat)" : "");
-        /* What the cache may have forgotten but had not is a repeat too. */
-        is_repeat |= verdict == RPC_NO_ANSWER || (verdict == RPC_ANSWERED && !ask->is_message);
+        /* What the cache may have forgotten but had not is a repeat too. TEST is never cached: it
+         * is answered at once when all that it says is durable. */
+        is_repeat |= verdict == RPC_NO_ANSWER || (verdict == RPC_ANSWERED && !ask->is_message &&
+                                                  ask->procedure != PEER_NLM_TEST);
         if (is_repeat && verdict == RPC_WAITING)
             world_fail(world, "L7", "a repeat of %s is executed again",
                        peer_nlm_procedure_text(ask->procedure));
@@ -452,9 +454,9 @@ static bool receive(struct world *world, const struct mail *mail)
         else
             note_repeat(world, mail, verdict);
         if (verdict == RPC_ANSWERED && !ask->is_message && ask_reads(ask, reply, &res) &&
-            !is_put_off(world, mail, &res)) {
+            !(is_repeat && is_put_off(world, mail, &res))) {
             check_not_overridden(world, ask, &res);
-            leaves(world, ask, reply, true, &res);
+            leaves(world, ask, reply, is_repeat, &res);
         }
     }
     if (reply.len > 0)

@@ -157,6 +157,37 @@ TEST(test_server__null_passes_the_gate)
     assert_int_equal(rpc_server_waiting(f.server), 0);
 }
 
+TEST(test_server__what_is_durable_is_told_at_once)
+{
+    struct rpc_reply reply;
+    struct store_batch batch;
+    store(&f);
+    peer_nsm_put_stat(&call, 4, "x");
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+    assert_true(f.reply.accepted && f.reply.xid == 4);
+    assert_int_equal(rpc_server_waiting(f.server), 0);
+
+    /* whatever is not durable is waited for: changed, and then on its way to the disk */
+    peer_nsm_put_mon(&call, 5, &lockd, priv);
+    assert_int_equal(receive(&f), RPC_WAITING);
+    peer_nsm_put_stat(&call, 6, "x");
+    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_true(core_take_batch(f.core, &batch));
+    peer_nsm_put_stat(&call, 7, "x");
+    assert_int_equal(receive(&f), RPC_WAITING);
+    assert_false(next(&f, &reply));
+    rpc_server_stored(f.server, batch.txn, true, 0, 0);
+    peer_nsm_put_stat(&call, 8, "x");
+    assert_int_equal(receive(&f), RPC_WAITING); /* it overtakes nobody */
+    for (uint32_t xid = 5; xid <= 8; xid++) {
+        assert_true(next(&f, &reply));
+        assert_int_equal(load_be32(reply.message.at), xid);
+    }
+    assert_false(next(&f, &reply));
+    peer_nsm_put_stat(&call, 9, "x");
+    assert_int_equal(receive(&f), RPC_ANSWERED);
+}
+
 TEST(test_server__answers_leave_in_order_when_durable)
 {
     struct rpc_reply reply;
