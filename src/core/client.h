@@ -85,6 +85,7 @@ struct client_recovery {
     uint32_t loaded_count;     /* locks that the store had of it when we started */
     uint32_t left_over_count;  /* offers of a run before that are still to be confirmed */
     uint32_t unsettled_count;  /* ranges it has not reclaimed yet */
+    uint32_t unsettled_at;     /* where whole ones begin among its locks (unsettled.h), slot + 1 */
     uint32_t unsettled_shares; /* shares it has not reclaimed yet */
     uint32_t reclaimed_count;  /* its reclaims in this recovery, without repeats */
     uint32_t lost_count;       /* ranges and shares released because it did not reclaim them */

@@ -121,7 +121,7 @@ static uint64_t late_ns(const struct core *core)
 static bool has_unsettled(const struct core *core, uint32_t slot)
 {
     const struct client *client = client_at(core, slot);
-    return unsettled_of_client(core, slot) != SLOT_NONE || client->recovery.unsettled_shares > 0 ||
+    return client->recovery.unsettled_count > 0 || client->recovery.unsettled_shares > 0 ||
            (client->recovery.left_over_count > 0 && !core->is_resumed);
 }
 
@@ -252,20 +252,21 @@ void grace_given_up(struct core *core, uint32_t slot)
     grace_judge(core, slot);
 }
 
-/* Gives up what a client has left, at most `max` pieces, as long as the batch takes them. Returns
- * how many. False: a rest of a lock finds no slot. */
-static bool drop(struct core *core, uint32_t slot, uint32_t max, uint32_t *ret_count)
+/* Gives up what a client has left, as long as the batch takes it, with at most `*left` pieces and
+ * locks looked at, and returns how many pieces. False: a rest of a lock finds no slot. */
+static bool drop(struct core *core, uint32_t slot, uint32_t *left, uint32_t *ret_count)
 {
-    uint32_t count = 0, at;
+    uint32_t count = 0;
     bool has_slots = true;
-    while (has_slots && count < max && !core_is_full(core) &&
-           (at = unsettled_of_client(core, slot)) != SLOT_NONE) {
-        struct claim claim = *unsettled_at(core, at);
+    struct claim claim;
+    while (has_slots && !core_is_full(core) && unsettled_of_client(core, slot, left, &claim)) {
         has_slots = lock_give_up(core, &claim);
         count += has_slots ? 1 : 0;
     }
-    count += leftover_drop(core, slot, max - count);
-    *ret_count = count + share_drop_unsettled(core, slot, max - count);
+    uint32_t more = leftover_drop(core, slot, *left);
+    more += share_drop_unsettled(core, slot, *left - more);
+    *left -= more;
+    *ret_count = count + more;
     return has_slots;
 }
 
@@ -297,12 +298,11 @@ void grace_work(struct core *core)
             continue;
         }
         uint32_t count = 0;
-        bool has_slots = drop(core, slot, left, &count);
+        bool has_slots = drop(core, slot, &left, &count);
         grace->counters.dropped += count;
         client_at(core, slot)->recovery.lost_count += count;
         if (client_at(core, slot)->life.is_counted) /* it is not there, which is a crash (D5) */
             client_count_freed(core, slot, count);
-        left -= count;
         if (has_unsettled(core, slot))
             timers_set(&grace->drop, slot, core->now_ns + (has_slots ? 0 : SECOND_NS));
         sum_up(core, slot);

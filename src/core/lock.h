@@ -48,6 +48,7 @@ struct lock {
     bool is_echoed : 1;    /* an offer that was stored when we took over; see echo.h */
     bool is_doubtful : 1; /* an offer that its client denied, but may have taken before (R-DRC-3) */
     bool is_lingering : 1; /* an offer without a waiter whose callback lingers (callback.h) */
+    bool is_unsettled : 1; /* all of it, and held (unsettled.h) */
     uint64_t len;          /* as sent, while the lock is as it was asked for; else computed */
     uint64_t granted_ns;   /* wall clock */
     uint64_t serial;       /* grows with every change of any element; 0: as it was loaded */
@@ -74,7 +75,7 @@ static inline uint32_t lock_waiter(const struct lock *lock)
 struct holding {
     uint32_t owner, file;
     span_root locks;     /* by start; at least one */
-    tree_root unsettled; /* ranges that wait to be reclaimed; see unsettled.h */
+    tree_root unsettled; /* parts of locks that wait to be reclaimed; unsettled.h */
 };
 
 struct locks {

@@ -187,6 +187,7 @@ uint32_t lock_element_add(struct core *core, const struct lock *content)
 {
     uint32_t slot = table_add(&core->locks.table);
     CHECK(slot != SLOT_NONE);
+    CHECK(!content->is_unsettled);
     *lock_at(core, slot) = *content;
     lock_element_index(core, slot);
     enter(core, slot);
@@ -233,6 +234,8 @@ void lock_element_change(struct core *core, uint32_t slot, const struct lock *co
     CHECK(content->claim.owner == lock->claim.owner);
     CHECK(content->claim.file == lock->claim.file);
     CHECK(lock_holding(lock) != SLOT_NONE); /* an offer is taken and withdrawn as it is */
+    if (!claim_is_same_range(&content->claim, &lock->claim))
+        unsettled_detach(core, slot);
     const struct claim before = lock->claim;
     bool is_less = !claim_is_inside(&lock->claim, &content->claim) ||
                    !claim_has_mode(&content->claim, &lock->claim);
@@ -303,11 +306,15 @@ void lock_element_remove(struct core *core, uint32_t slot)
     struct locks *all = &core->locks;
     waiter_wake_lock_changed(core, slot);
     lock_element_unleave(core, slot);
+    unsettled_detach(core, slot);
     struct lock lock = *lock_at(core, slot);
     struct owner *owner = owner_at(core, lock.claim.owner);
     struct client *client = client_at(core, owner->client);
+    uint32_t behind = chains_next(&all->by_client, slot) + 1; /* SLOT_NONE becomes 0 */
     if (client->life.drain_at == slot + 1)
-        client->life.drain_at = chains_next(&all->by_client, slot) + 1; /* SLOT_NONE becomes 0 */
+        client->life.drain_at = behind;
+    if (client->recovery.unsettled_at == slot + 1)
+        client->recovery.unsettled_at = behind;
     chains_remove(&all->by_client, owner->client, slot);
     span_remove(&all->by_start, &file_at(core, lock.claim.file)->locks, slot);
     if ((lock.flags & RECORD_LOCK_OFFER) == 0) {

@@ -237,7 +237,7 @@ static void unsettle_lock(struct core *core, uint32_t slot)
     const struct lock *lock = lock_at(core, slot);
     uint32_t left_out = RECORD_LOCK_UNMONITORED | RECORD_LOCK_OFFER;
     if ((lock->flags & left_out) == 0 && !lock_element_is_doomed(core, lock))
-        unsettled_add_lock(core, lock);
+        unsettled_add_lock(core, slot);
 }
 
 static void unsettle_share(struct core *core, uint32_t slot)

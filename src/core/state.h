@@ -27,7 +27,8 @@
  *   lock       lock_element_remove only. An offer names its waiter or its lingering callback,
  *              and these end first: grant.c, callback.c.
  *   holding    with the first and the last lock of its owner in its file: lock_element.c.
- *   unsettled  part of what its owner holds, so whatever changes a lock settles it first.
+ *   unsettled  part of what its owner holds, so whatever changes a lock settles it first. A whole
+ *              lock is a bit of it, a part a range.
  *   waiter     waiter_remove only. Its offer is accepted, withdrawn or lost before.
  *   callback   begins with a waiter and may outlive it; gone when its call has ended.
  *   share      share.c, with its client's word or its client's end.

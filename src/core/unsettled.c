@@ -2,6 +2,14 @@
  * unsettled.c -- ranges that wait to be reclaimed; see unsettled.h.
  *
  * The ranges of one owner in one file never overlap: they come from its held locks, which do not.
+ *
+ * Always true, and asserted by unsettled_check():
+ *  (1) A range is inside a lock of its owner that is not unsettled as a whole.
+ *  (2) On the chain of a client's locks none before recovery.unsettled_at is: what is new comes to
+ *      its front, and is settled.
+ *
+ * What a claim settles or meets is found by a walk over the locks of its owner that it overlaps, as
+ * everything does that takes or gives up a range.
  */
 #include "core/unsettled.h"
 
@@ -47,7 +55,13 @@ static struct holding *holding_of(const struct core *core, const struct claim *c
     return slot == SLOT_NONE ? NULL : table_at(&core->locks.holdings, slot);
 }
 
-static void add_to(struct core *core, struct holding *holding, const struct claim *claim)
+static struct client *client_of(const struct core *core, uint32_t owner)
+{
+    return client_at(core, owner_at(core, owner)->client);
+}
+
+/* One range more in the table. Its client counts it already, or is about to. */
+static void put_range(struct core *core, struct holding *holding, const struct claim *claim)
 {
     struct unsettled *all = &core->unsettled;
     uint32_t slot = table_add(&all->table);
@@ -56,42 +70,103 @@ static void add_to(struct core *core, struct holding *holding, const struct clai
     *unsettled_at(core, slot) = *claim;
     tree_add(&all->by_start, &holding->unsettled, slot);
     chains_add(&all->by_client, owner_at(core, holding->owner)->client, slot);
-    struct client *client = client_at(core, owner_at(core, holding->owner)->client);
-    missed_more(core, client, &client->recovery.unsettled_count);
 }
 
 void unsettled_add(struct core *core, const struct claim *claim)
 {
-    add_to(core, holding_of(core, claim), claim);
+    struct client *client = client_of(core, claim->owner);
+    put_range(core, holding_of(core, claim), claim);
+    missed_more(core, client, &client->recovery.unsettled_count);
 }
 
-void unsettled_add_lock(struct core *core, const struct lock *lock)
-{
-    add_to(core, table_at(&core->locks.holdings, lock_holding(lock)), &lock->claim);
-}
-
-static void remove_from(struct core *core, struct holding *holding, uint32_t slot)
+static void remove_range(struct core *core, struct holding *holding, uint32_t slot)
 {
     struct unsettled *all = &core->unsettled;
+    struct client *client = client_of(core, holding->owner);
     tree_remove(&all->by_start, &holding->unsettled, slot);
     chains_remove(&all->by_client, owner_at(core, holding->owner)->client, slot);
-    struct client *client = client_at(core, owner_at(core, holding->owner)->client);
     missed_less(core, client, &client->recovery.unsettled_count);
     table_remove(&all->table, slot);
 }
 
+/* ---- whole locks ---- */
+
+void unsettled_add_lock(struct core *core, uint32_t slot)
+{
+    struct lock *lock = lock_at(core, slot);
+    uint32_t client = owner_at(core, lock->claim.owner)->client;
+    struct client_recovery *recovery = &client_at(core, client)->recovery;
+    CHECK(!lock->is_unsettled && lock_holding(lock) != SLOT_NONE);
+    lock->is_unsettled = true;
+    core->unsettled.whole_count++;
+    recovery->unsettled_at = chains_first(&core->locks.by_client, client) + 1;
+    missed_more(core, client_at(core, client), &recovery->unsettled_count);
+}
+
+static void settle_lock(struct core *core, struct lock *lock)
+{
+    struct client *client = client_of(core, lock->claim.owner);
+    lock->is_unsettled = false;
+    core->unsettled.whole_count--;
+    missed_less(core, client, &client->recovery.unsettled_count);
+}
+
+void unsettled_detach(struct core *core, uint32_t slot)
+{
+    struct lock *lock = lock_at(core, slot);
+    if (!lock->is_unsettled)
+        return;
+    lock->is_unsettled = false;
+    core->unsettled.whole_count--;
+    put_range(core, table_at(&core->locks.holdings, lock_holding(lock)), &lock->claim);
+}
+
+/* The first from here on that is unsettled as a whole and begins before the claim ends. */
+static uint32_t whole_from(const struct core *core, uint32_t slot, const struct claim *claim)
+{
+    while (slot != SLOT_NONE && !lock_at(core, slot)->is_unsettled)
+        slot = lock_at(core, slot)->claim.start <= claim->end ? lock_range_next_own(core, slot)
+                                                              : SLOT_NONE;
+    return slot != SLOT_NONE && lock_at(core, slot)->claim.start <= claim->end ? slot : SLOT_NONE;
+}
+
+static uint32_t first_whole(const struct core *core, const struct claim *claim)
+{
+    if (core->unsettled.whole_count == 0)
+        return SLOT_NONE;
+    return whole_from(core, lock_range_first_own(core, claim), claim);
+}
+
+/* Locks inside the claim are settled; of others that it overlaps, it will find ranges. */
+static void settle_whole(struct core *core, const struct claim *claim)
+{
+    uint32_t slot = first_whole(core, claim), next;
+    for (; slot != SLOT_NONE; slot = next) {
+        next = whole_from(core, lock_range_next_own(core, slot), claim);
+        if (claim_is_inside(&lock_at(core, slot)->claim, claim))
+            settle_lock(core, lock_at(core, slot));
+        else
+            unsettled_detach(core, slot);
+    }
+}
+
+/* ---- all of them ---- */
+
 bool unsettled_has_room(const struct core *core, uint32_t count)
 {
-    const struct table *table = &core->unsettled.table;
-    return count <= table->max - table->count;
+    return count <= core->unsettled.table.max - unsettled_count(core);
 }
 
 void unsettled_clear(struct core *core)
 {
-    const struct table *table = &core->unsettled.table;
+    const struct table *table = &core->unsettled.table, *locks = &core->locks.table;
     uint32_t slot = table_next(table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(table, slot))
-        remove_from(core, holding_of(core, unsettled_at(core, slot)), slot);
+        remove_range(core, holding_of(core, unsettled_at(core, slot)), slot);
+    slot = SLOT_NONE;
+    while (core->unsettled.whole_count > 0 && (slot = table_next(locks, slot)) != SLOT_NONE)
+        if (lock_at(core, slot)->is_unsettled)
+            settle_lock(core, lock_at(core, slot));
 }
 
 /* The first range that does not end before the claim begins. They do not overlap, so their ends are
@@ -116,6 +191,7 @@ bool unsettled_settle(struct core *core, const struct claim *claim)
 {
     if (unsettled_count(core) == 0) /* as always but after a restart */
         return true;
+    settle_whole(core, claim);
     struct holding *holding = holding_of(core, claim);
     if (holding == NULL || holding->unsettled == 0)
         return true;
@@ -137,7 +213,7 @@ bool unsettled_settle(struct core *core, const struct claim *claim)
         } else if (rests.has_right) {
             *range = rests.right; /* still before its successor */
         } else {
-            remove_from(core, holding, slot);
+            remove_range(core, holding, slot);
         }
     }
     return true;
@@ -153,35 +229,79 @@ static bool meets(const struct core *core, const struct holding *holding, const 
 
 bool unsettled_meets(const struct core *core, const struct claim *claim)
 {
-    return unsettled_count(core) > 0 && meets(core, holding_of(core, claim), claim);
+    return unsettled_count(core) > 0 &&
+           (first_whole(core, claim) != SLOT_NONE || meets(core, holding_of(core, claim), claim));
 }
 
 bool unsettled_meets_lock(const struct core *core, const struct lock *lock)
 {
-    return meets(core, table_at(&core->locks.holdings, lock_holding(lock)), &lock->claim);
+    return lock->is_unsettled ||
+           (core->unsettled.table.count > 0 &&
+            meets(core, table_at(&core->locks.holdings, lock_holding(lock)), &lock->claim));
 }
 
-uint32_t unsettled_of_client(const struct core *core, uint32_t client)
+bool unsettled_of_client(struct core *core, uint32_t client, uint32_t *budget, struct claim *ret)
 {
-    return chains_first(&core->unsettled.by_client, client);
+    struct client_recovery *recovery = &client_at(core, client)->recovery;
+    uint32_t slot = chains_first(&core->unsettled.by_client, client);
+    if (recovery->unsettled_count == 0 || *budget == 0)
+        return false;
+    --*budget;
+    if (slot != SLOT_NONE) {
+        *ret = *unsettled_at(core, slot);
+        return true;
+    }
+    for (;; --*budget) {
+        CHECK(recovery->unsettled_at != 0);
+        slot = recovery->unsettled_at - 1;
+        if (lock_at(core, slot)->is_unsettled)
+            break;
+        if (*budget == 0)
+            return false;
+        recovery->unsettled_at = chains_next(&core->locks.by_client, slot) + 1;
+    }
+    *ret = lock_at(core, slot)->claim;
+    return true;
 }
 
 uint32_t unsettled_count(const struct core *core)
 {
-    return core->unsettled.table.count;
+    return core->unsettled.whole_count + core->unsettled.table.count;
+}
+
+/* Returns how many of a client's locks are unsettled as a whole. */
+static uint32_t check_locks(const struct core *core, uint32_t client)
+{
+    uint32_t count = 0, slot = chains_first(&core->locks.by_client, client);
+    bool is_behind = false;
+    for (; slot != SLOT_NONE; slot = chains_next(&core->locks.by_client, slot)) {
+        is_behind = is_behind || client_at(core, client)->recovery.unsettled_at == slot + 1;
+        if (!lock_at(core, slot)->is_unsettled)
+            continue;
+        CHECK(is_behind && lock_holding(lock_at(core, slot)) != SLOT_NONE);
+        count++;
+    }
+    return count;
 }
 
 void unsettled_check(const struct core *core)
 {
     const struct unsettled *all = &core->unsettled;
     table_check(&all->table);
-    uint32_t slot = table_next(&all->table, SLOT_NONE);
+    uint32_t slot = table_next(&core->clients.table, SLOT_NONE), whole_count = 0, counted = 0;
+    for (; slot != SLOT_NONE; slot = table_next(&core->clients.table, slot)) {
+        whole_count += check_locks(core, slot);
+        counted += client_at(core, slot)->recovery.unsettled_count;
+    }
+    CHECK(whole_count == all->whole_count && counted == unsettled_count(core));
+    slot = table_next(&all->table, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&all->table, slot)) {
         const struct claim *range = unsettled_at(core, slot);
         CHECK(range->start <= range->end);
         uint32_t held = lock_range_first_own(core, range);
         CHECK(held != SLOT_NONE);
         CHECK(claim_is_inside(range, &lock_at(core, held)->claim));
+        CHECK(!lock_at(core, held)->is_unsettled);
         uint32_t next = tree_next(&all->by_start, slot);
         CHECK(next == SLOT_NONE || unsettled_at(core, next)->start > range->end);
     }

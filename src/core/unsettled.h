@@ -9,6 +9,10 @@
  * Always true: every unsettled byte is held by its owner, in the lock table and in the store. So
  * whatever takes bytes from an owner or gives them to it again settles them (lock.c does).
  *
+ * Most locks are unsettled as a whole until they are settled as a whole: that is a bit of theirs.
+ * Only when a lock is settled in part, or becomes part of another one, its bytes are a range of
+ * their own. So a start with a million locks takes no memory here.
+ *
  * Nothing here is stored: the next start finds everything unsettled again (R-GRACE-6).
  */
 #ifndef CORE_UNSETTLED_H
@@ -23,7 +27,8 @@ struct core;
 struct lock;
 
 struct unsettled {
-    struct table table;      /* of struct claim; the mode is not looked at */
+    uint32_t whole_count;    /* locks that are unsettled as a whole: struct lock.is_unsettled */
+    struct table table;      /* the other ranges, of struct claim; the mode is not looked at */
     struct tree by_start;    /* roots: struct holding.unsettled */
     struct chains by_client; /* chain = client slot */
 };
@@ -33,8 +38,10 @@ void unsettled_done(struct core *core);
 
 /* The owner holds this, and is yet to say so. */
 void unsettled_add(struct core *core, const struct claim *claim);
-/* The same of all of a held lock. */
-void unsettled_add_lock(struct core *core, const struct lock *lock);
+/* The same of all of a held lock, of which nothing is unsettled yet. */
+void unsettled_add_lock(struct core *core, uint32_t slot);
+/* The lock is about to have other bytes, or to go: what is unsettled of it stays. */
+void unsettled_detach(struct core *core, uint32_t slot);
 
 /* Is there room for so many more? For a range of every lock at once there always is. */
 bool unsettled_has_room(const struct core *core, uint32_t count);
@@ -51,9 +58,10 @@ bool unsettled_meets(const struct core *core, const struct claim *claim);
 /* The same of a held lock, without looking for its holding. */
 bool unsettled_meets_lock(const struct core *core, const struct lock *lock);
 
-/* One of the client's ranges, or SLOT_NONE. */
-uint32_t unsettled_of_client(const struct core *core, uint32_t client);
+/* One of the client's ranges. False: it has none, or `budget` locks have been looked at. */
+bool unsettled_of_client(struct core *core, uint32_t client, uint32_t *budget, struct claim *ret);
 struct claim *unsettled_at(const struct core *core, uint32_t slot);
+/* Ranges, whole locks included. */
 uint32_t unsettled_count(const struct core *core);
 
 void unsettled_check(const struct core *core);

@@ -391,6 +391,68 @@ TEST(test_recovery_cases__pieces_are_put_together_anew)
     tell("A lock 0 100 X reclaim -> granted; B lock 1000 end X reclaim -> granted; grace is over");
 }
 
+/* Of a million stored locks each takes a bit: only what is cut, or joined with something new, takes
+ * a range. */
+TEST(test_recovery_cases__whole_locks_take_no_ranges)
+{
+    const struct table *ranges = &the_core->unsettled.table;
+    tell("A lock 0 10 X -> granted; A lock 20 10 X -> granted; A lock 40 10 S -> granted; "
+         "server restarts");
+    ranges = &the_core->unsettled.table;
+    assert_int_equal(unsettled_count(the_core), 3);
+    assert_int_equal(ranges->count, 0);
+    tell("A lock 0 10 X reclaim -> granted"); /* as it is stored */
+    assert_int_equal(unsettled_count(the_core), 2);
+    assert_int_equal(ranges->count, 0);
+    tell("A lock 23 2 X reclaim -> granted"); /* in the middle */
+    assert_int_equal(unsettled_count(the_core), 3);
+    assert_int_equal(ranges->count, 2);
+    tell("A unlock 45 end -> granted"); /* its end */
+    assert_int_equal(unsettled_count(the_core), 3);
+    assert_int_equal(ranges->count, 3);
+    tell("100 s pass; grace is over");
+    assert_int_equal(unsettled_count(the_core), 0);
+    tell("B test 0 10 X -> denied; B test 20 3 X -> granted; B test 23 2 X -> denied; "
+         "B test 25 end X -> granted");
+}
+
+/* A lock that is yet to be confirmed becomes one with a new one beside it: its bytes still are. */
+TEST(test_recovery_cases__merged_bytes_are_still_to_be_confirmed)
+{
+    limits.trust_reclaim = true;
+    locker_new(&limits);
+    tell("A lock 0 10 X -> granted; A lock 30 10 X -> granted; server restarts");
+    tell("A lock 10 20 X reclaim -> granted"); /* between the two, and new */
+    assert_int_equal(fixture_status(the_core).locks, 1);
+    assert_int_equal(unsettled_count(the_core), 2);
+    tell("A lock 30 10 X reclaim -> granted; 100 s pass; grace is over; "
+         "B test 0 10 X -> granted; B test 10 30 X -> denied");
+}
+
+/* P7: what was reclaimed is passed by once, a bounded number of locks in each turn. */
+TEST(test_recovery_cases__the_end_of_grace_passes_by_what_is_settled)
+{
+    enum { COUNT = 6000, LEFT = 3 };
+    limits.locks_max = limits.locks_per_client_max = 2 * COUNT;
+    limits.batch_puts_max = 2 * COUNT;
+    limits.bytes_max = 64 << 20;
+    locker_new(&limits);
+    for (uint64_t i = 0; i < COUNT; i++)
+        assert_int_equal(lock(A, 2 * i, 1, X), LOCK_GRANTED);
+    tell("server restarts");
+    for (uint64_t i = LEFT; i < COUNT; i++)
+        assert_int_equal(lock(A, 2 * i, 1, X | RECLAIM), LOCK_GRANTED);
+    tell("A lock 1 1 S -> grace");
+    fixture_wait(100 * SECOND);
+    uint32_t turns = 0;
+    for (; unsettled_count(the_core) > 0; turns++) {
+        core_work(the_core, fixture_now_ns(), fixture_now_ns());
+        assert_true(turns < 10);
+    }
+    assert_int_equal(turns, 4);
+    assert_int_equal(fixture_status(the_core).locks, COUNT - LEFT);
+}
+
 /* R-SEC-6: strangers' notices cost a client only so many questions. */
 TEST(test_recovery_cases__doubts_are_limited)
 {
