@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "base/hex.h"
 #include "base/minmax.h"
-#include "base/text.h"
 #include "base/units.h"
 
 #include <stdio.h>
@@ -59,15 +58,21 @@ static void put_all(struct writer *writer, const char *text, size_t len)
     writer->len += len;
 }
 
+static uint32_t digit_count(uint64_t value)
+{
+    uint32_t count = 1;
+    for (; value >= 10; value /= 10)
+        count++;
+    return count;
+}
+
+/* At least `width` digits, written where they belong, from the last one on. */
 static void put_digits(struct writer *writer, uint64_t value, uint32_t width)
 {
-    char digits[NUMBER_MAX];
-    uint32_t at = sizeof digits;
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0 || sizeof digits - at < width);
-    put_all(writer, digits + at, sizeof digits - at);
+    uint32_t count = max_u32(digit_count(value), width);
+    for (char *at = writer->at + writer->len + count; at > writer->at + writer->len; value /= 10)
+        *--at = (char)('0' + value % 10);
+    writer->len += count;
 }
 
 /* What precedes a value, and room for its `count` bytes. */
@@ -76,13 +81,19 @@ static bool begin_value(struct writer *writer, const char *key, size_t count)
     size_t key_len = key == NULL ? 0 : strlen(key);
     if (!has_room(writer, key_len + count + (writer->is_spaced ? 6 : 4)))
         return false;
-    if (writer->has_before)
-        put_all(writer, ", ", writer->is_spaced ? 2 : 1);
+    if (writer->has_before) {
+        put(writer, ',');
+        if (writer->is_spaced)
+            put(writer, ' ');
+    }
     writer->has_before = true;
     if (key != NULL) {
         put(writer, '"');
         put_all(writer, key, key_len);
-        put_all(writer, "\": ", writer->is_spaced ? 3 : 2);
+        put(writer, '"');
+        put(writer, ':');
+        if (writer->is_spaced)
+            put(writer, ' ');
     }
     return true;
 }
@@ -199,11 +210,8 @@ void writer_number(struct writer *writer, const char *key, uint64_t value)
 
 void writer_integer(struct writer *writer, const char *key, uint64_t value)
 {
-    char buffer[NUMBER_MAX];
-    struct text digits;
-    text_init(&digits, buffer, sizeof buffer);
-    text_add_u64(&digits, value);
-    add_word(writer, key, buffer);
+    if (begin_value(writer, key, digit_count(value)))
+        put_digits(writer, value, 1);
 }
 
 void writer_seconds(struct writer *writer, const char *key, uint64_t ns)
@@ -287,9 +295,27 @@ static void put_escaped(struct writer *writer, uint8_t c)
     }
 }
 
+/* Nothing of it is escaped, whatever the writer. */
+static bool is_plain(struct bytes bytes)
+{
+    for (uint32_t i = 0; i < bytes.len; i++)
+        if (is_escaped(bytes.at[i], true))
+            return false;
+    return true;
+}
+
 void writer_cut(struct writer *writer, const char *key, struct bytes bytes, uint32_t len_max)
 {
     struct bytes shown = {bytes.at, min_u32(bytes.len, len_max)};
+    if (shown.len == bytes.len && is_plain(bytes)) { /* as nearly all are */
+        if (!begin_value(writer, key, (size_t)bytes.len + 2))
+            return;
+        put(writer, '"');
+        if (bytes.len > 0)
+            put_all(writer, (const char *)bytes.at, bytes.len);
+        put(writer, '"');
+        return;
+    }
     bool is_ascii = writer->is_ascii || !writer_is_utf8(shown);
     size_t room = sizeof "\"...\"";
     for (uint32_t i = 0; i < shown.len; i++)

@@ -81,11 +81,25 @@ bool address_is_host(const struct address *address)
            (address->zone[0] != '\0' || !address_is_link_local(address));
 }
 
+/* A list has an address in every row, and the C library writes one by way of printf. */
+static void put_ipv4(const uint8_t bytes[4], char *at)
+{
+    for (uint32_t i = 0; i < 4; i++) {
+        if (bytes[i] >= 100)
+            *at++ = (char)('0' + bytes[i] / 100);
+        if (bytes[i] >= 10)
+            *at++ = (char)('0' + bytes[i] / 10 % 10);
+        *at++ = (char)('0' + bytes[i] % 10);
+        *at++ = i < 3 ? '.' : '\0';
+    }
+}
+
 void address_text(const struct address *address, char ret_text[static ADDRESS_TEXT_MAX])
 {
-    int family = address->family == 4 ? AF_INET : AF_INET6;
-    if (address->family == 0 ||
-        inet_ntop(family, address->bytes, ret_text, ADDRESS_TEXT_MAX) == NULL) {
+    if (address->family == 4) {
+        put_ipv4(address->bytes, ret_text);
+    } else if (address->family == 0 ||
+               inet_ntop(AF_INET6, address->bytes, ret_text, ADDRESS_TEXT_MAX) == NULL) {
         memcpy(ret_text, "none", 5);
         return;
     }

@@ -5,6 +5,8 @@
 #include "base/address.h"
 #include "unit/test.h"
 
+#include <arpa/inet.h>
+
 static struct address parse(const char *text)
 {
     struct address address;
@@ -90,6 +92,19 @@ TEST(test_address__text_and_back)
     assert_text(&none, "none");
     struct address mapped = parse("::ffff:192.0.2.1");
     assert_text(&mapped, "192.0.2.1");
+}
+
+TEST(test_address__ipv4_is_written_as_the_library_does)
+{
+    static const uint8_t numbers[] = {0, 9, 10, 99, 100, 109, 199, 200, 255};
+    enum { COUNT = sizeof numbers / sizeof *numbers };
+    for (uint32_t i = 0; i < COUNT * COUNT; i++) {
+        const uint8_t bytes[4] = {numbers[i % COUNT], numbers[i / COUNT], numbers[i % COUNT], 1};
+        char expected[INET_ADDRSTRLEN], text[ADDRESS_TEXT_MAX];
+        struct address address = address_v4(bytes);
+        address_text(&address, text);
+        assert_string_equal(text, inet_ntop(AF_INET, bytes, expected, sizeof expected));
+    }
 }
 
 TEST(test_address__what_is_no_literal_is_refused)
