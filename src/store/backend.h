@@ -28,6 +28,7 @@ struct store_backend {
                   struct store_summary *ret_summary, struct store_failure *ret_failure);
     int (*load)(void *self, store_visit_fn visit, void *context, struct store_failure *ret_failure);
     int (*commit)(void *self, const struct store_batch *batch, struct store_failure *ret_failure);
+    int (*fold)(void *self, struct store_failure *ret_failure); /* NULL: nothing to do */
     int (*walk)(void *self, struct store_slots slots, store_visit_fn visit, void *context,
                 struct store_failure *ret_failure); /* NULL: it cannot */
     bool (*tend)(void *self);

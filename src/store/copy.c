@@ -213,8 +213,8 @@ bool copy_step(struct copy *copy, struct store *store)
 {
     uint64_t end_ns = clock_ns() + STEP_NS;
     bool is_cancelled = false;
-    if (copy->snapshot == NULL && (copy->snapshot = snapshot_new()) == NULL)
-        copy->broken = "out of memory";
+    if (copy->snapshot == NULL && (copy->snapshot = snapshot_new(store, &copy->failure)) == NULL)
+        copy->broken = copy->failure.text;
     while (copy->broken == NULL && !snapshot_is_over(copy->snapshot) &&
            may_go_on(copy, &is_cancelled)) {
         if (snapshot_read(copy->snapshot, store, RECORDS_PER_LOOK, put_record, copy,

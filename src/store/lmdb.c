@@ -2,26 +2,42 @@
  * lmdb.c -- the embedded back end: one LMDB data file in a directory of its own.
  *
  *   DIR/data.mdb     the records; one table per kind, keyed by slot
+ *   DIR/journal      the last batches, until the tables have them (journal.h)
  *   DIR/lock         who uses it (directory.c)
  *   DIR/unsynced     there is more in the page cache than on the disk (unsynced.c)
  *   DIR/data.mdb.damaged-N   what could not be read after a power loss (salvage.c)
  *
- * The key of a record is its slot and slots are used again last-freed-first, so a commit dirties
- * pages in proportion to what changed and not to what is stored (P7).
+ *                append                        fold
+ *   batch ---------------------> journal ---------------------> tables
+ *     |                                                           ^
+ *     +-- no space in the journal, or to fold it into; no journal-+
  *
- * --sync full: each commit is synced by LMDB itself, data first and then the page that makes it the
- * current one, so at any moment the disk holds the last commit or the one before.
+ * A commit is a frame of the journal: one write of whole blocks, and one sync of it. When the
+ * journal is full, the tables take what it comes to (fold.h) with the batch that had no space, in
+ * one commit of LMDB; and so at the beginning and at the end of a run, and before a copy. Without a
+ * journal every batch goes into the tables.
  *
- * --sync process: commits stay in the page cache, in the order they were made; a killed process
- * loses nothing. Batches that add a client or change the server record are synced (D16). When the
- * machine stops, the file may be torn: the mark `unsynced` tells the next start, which verifies and
- * copies the store before it is used and reports that changes may have been lost.
+ * The key of a record is its slot and slots are used again last-freed-first, so a fold dirties
+ * pages in proportion to what changed and not to what is stored (P7). LMDB syncs each of its
+ * commits itself, data first and then the page that makes it the current one, so at any moment the
+ * disk holds the last fold or the one before.
+ *
+ * --sync process: frames stay in the page cache, in the order they were made; a killed process
+ * loses nothing. Batches that add a client or change the server record are synced (D16), and with
+ * them all frames before. When the machine stops, frames may be missing: the mark `unsynced` tells
+ * the next start, which takes those before the first that is missing, and reports that changes may
+ * have been lost. (Versions without a journal left the tables unsynced, too, so it also verifies
+ * and copies data.mdb.)
  *
  * Always true:
  *  (1) Nobody writes to a data file that might be torn.
  *  (2) The mark of another boot stays until a batch is durable that was made in knowledge of it: a
  *      crash in between must not hide the loss.
  *  (3) After a failed commit the store does nothing more; the next start finds out what landed.
+ *  (4) Tables and frames behind the place (lmdb_place.h) are together what was committed, in that
+ *      order. A frame is written over only when tables that have it are durable.
+ *  (5) What is in the journal can be folded into the tables without asking anybody for space, and
+ *      the low-water mark is left (lmdb_space.c).
  */
 #include "store/backend.h"
 
@@ -36,6 +52,9 @@
 
 static void lmdb_release(struct lmdb *lmdb)
 {
+    fold_free(&lmdb->fold);
+    fold_list_free(&lmdb->unfolded);
+    journal_close(&lmdb->journal);
     lmdb_env_close(&lmdb->env);
     directory_close(&lmdb->directory);
     free(lmdb);
@@ -54,6 +73,7 @@ static void *lmdb_open(const char *rest, const struct store_options *options,
         store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: out of memory", rest);
         return NULL;
     }
+    lmdb->journal.fd = -1;
     bool is_reader = options->is_reader;
     lmdb->sync_process = options->sync_process && !is_reader;
     if ((is_reader ? directory_open_reader(&lmdb->directory, rest, ret_failure)
@@ -72,9 +92,9 @@ static void *lmdb_open(const char *rest, const struct store_options *options,
 static void lmdb_close(void *self)
 {
     struct lmdb *lmdb = self;
-    /* When either fails the mark stays, which only costs trust. */
-    if (lmdb->sync_process && !lmdb->has_failed && !lmdb->is_loss_marked &&
-        mdb_env_sync(lmdb->env.env, 1) == 0)
+    /* When either fails nothing is lost: the next start folds, or the mark costs trust. */
+    if (!lmdb->has_failed && !lmdb->directory.is_reader && lmdb_fold_last(lmdb) == 0 &&
+        lmdb->sync_process && !lmdb->is_loss_marked)
         (void)!unsynced_clear(&lmdb->directory);
     lmdb_release(lmdb);
 }
@@ -86,46 +106,98 @@ struct reading {
     int kind;
     uint32_t from;
     uint64_t end; /* UINT64_MAX: none. A damaged key may be any number */
+    store_visit_fn visit;
+    void *context;
+    /* Of a reader: the changes of this kind that the tables do not have, and are not visited yet. */
+    const struct record_change *change, *changes_end;
+    int stop; /* what the visitor returned */
 };
 
-/* What the visitor returned in *ret_stop; LMDB's code as the result. */
-static int load_table(const struct lmdb *lmdb, struct reading reading, store_visit_fn visit,
-                      void *context, int *ret_stop)
+/* Visits what was put before a slot, and passes over what was removed. True: the slot itself is
+ * among them. */
+static bool visit_changes(struct reading *reading, uint64_t slot)
+{
+    bool is_there = false;
+    for (; reading->stop == 0 && reading->change < reading->changes_end &&
+           reading->change->slot <= slot;
+         reading->change++) {
+        const struct record_change *change = reading->change;
+        is_there |= change->slot == slot;
+        if (!change->deleted)
+            reading->stop =
+                reading->visit(reading->context, change->kind, change->slot, change->value);
+    }
+    return is_there;
+}
+
+static int load_table(const struct lmdb *lmdb, struct reading *reading)
 {
     MDB_cursor *cursor = NULL;
-    MDB_val key = {sizeof reading.from, &reading.from}, value;
-    int code = mdb_cursor_open(reading.txn, lmdb->env.tables[reading.kind], &cursor);
+    MDB_val key = {sizeof reading->from, &reading->from}, value;
+    int code = mdb_cursor_open(reading->txn, lmdb->env.tables[reading->kind], &cursor);
     if (code != 0)
         return code;
     for (MDB_cursor_op op = MDB_SET_RANGE;
-         *ret_stop == 0 && (code = mdb_cursor_get(cursor, &key, &value, op)) == 0; op = MDB_NEXT) {
+         reading->stop == 0 && (code = mdb_cursor_get(cursor, &key, &value, op)) == 0;
+         op = MDB_NEXT) {
         uint32_t slot;
         if (key.mv_size != sizeof slot || value.mv_size > UINT32_MAX) {
             code = MDB_CORRUPTED;
             break;
         }
         memcpy(&slot, key.mv_data, sizeof slot);
-        if (slot >= reading.end)
+        if (slot >= reading->end)
             break;
-        *ret_stop = visit(context, (enum record_kind)reading.kind, slot,
-                          (struct bytes){value.mv_data, (uint32_t)value.mv_size});
+        if (!visit_changes(reading, slot) && reading->stop == 0)
+            reading->stop = reading->visit(reading->context, (enum record_kind)reading->kind, slot,
+                                           (struct bytes){value.mv_data, (uint32_t)value.mv_size});
     }
     mdb_cursor_close(cursor);
     return code == MDB_NOTFOUND ? 0 : code;
+}
+
+/* Every record of a kind. */
+static int load_kind(const struct lmdb *lmdb, struct reading *reading, int kind)
+{
+    const struct fold_list *unfolded = &lmdb->unfolded;
+    const struct record_change *list_end = unfolded->changes + unfolded->count;
+    int code = 0;
+    reading->kind = kind;
+    reading->from = 0;
+    reading->end = UINT64_MAX;
+    reading->change = reading->changes_end;
+    while (reading->changes_end < list_end && (int)reading->changes_end->kind == kind)
+        reading->changes_end++;
+    if (!lmdb->env.is_missing[kind])
+        code = load_table(lmdb, reading);
+    if (code == 0)
+        (void)visit_changes(reading, UINT64_MAX);
+    return code;
+}
+
+static int lmdb_fold_all(void *self, struct store_failure *ret_failure)
+{
+    struct lmdb *lmdb = self;
+    int code = lmdb->fold.changed.count > 0 ? lmdb_fold(lmdb, NULL) : 0;
+    if (code == 0)
+        return 0;
+    lmdb->has_failed = true;
+    directory_fail(&lmdb->directory, "cannot commit to data.mdb", code, ret_failure);
+    return -EIO;
 }
 
 static int lmdb_load(void *self, store_visit_fn visit, void *context,
                      struct store_failure *ret_failure)
 {
     const struct lmdb *lmdb = self;
-    MDB_txn *txn = NULL;
-    int stop = 0;
-    int code = mdb_txn_begin(lmdb->env.env, NULL, MDB_RDONLY, &txn);
-    for (int kind = RECORD_SERVER; code == 0 && stop == 0 && kind < RECORD_KIND_END; kind++)
-        if (!lmdb->env.is_missing[kind])
-            code =
-                load_table(lmdb, (struct reading){txn, kind, 0, UINT64_MAX}, visit, context, &stop);
-    mdb_txn_abort(txn); /* does nothing to NULL */
+    if (!lmdb->directory.is_reader && lmdb_fold_all(self, ret_failure) != 0)
+        return -EIO;
+    struct reading reading = {
+        .visit = visit, .context = context, .changes_end = lmdb->unfolded.changes};
+    int code = mdb_txn_begin(lmdb->env.env, NULL, MDB_RDONLY, &reading.txn);
+    for (int kind = RECORD_SERVER; code == 0 && reading.stop == 0 && kind < RECORD_KIND_END; kind++)
+        code = load_kind(lmdb, &reading, kind);
+    mdb_txn_abort(reading.txn); /* does nothing to NULL */
     if (directory_is_shared(&lmdb->directory)) {
         store_fail(ret_failure, STORE_EXIT_STORE,
                    "store lmdb:%.200s: a server started on it, so the data read may be incomplete; "
@@ -137,7 +209,7 @@ static int lmdb_load(void *self, store_visit_fn visit, void *context,
         directory_fail(&lmdb->directory, "cannot read data.mdb", code, ret_failure);
         return -EIO;
     }
-    return stop;
+    return reading.stop;
 }
 
 /* Of a server: its thread is the one that commits, so no page that is read here is used again. */
@@ -145,93 +217,35 @@ static int lmdb_walk(void *self, struct store_slots slots, store_visit_fn visit,
                      struct store_failure *ret_failure)
 {
     const struct lmdb *lmdb = self;
-    MDB_txn *txn = NULL;
-    int stop = 0;
-    int code = mdb_txn_begin(lmdb->env.env, NULL, MDB_RDONLY, &txn);
-    struct reading reading = {txn, (int)slots.kind, slots.from, slots.end};
+    struct reading reading = {.kind = (int)slots.kind,
+                              .from = slots.from,
+                              .end = slots.end,
+                              .visit = visit,
+                              .context = context};
+    int code = mdb_txn_begin(lmdb->env.env, NULL, MDB_RDONLY, &reading.txn);
     if (code == 0)
-        code = load_table(lmdb, reading, visit, context, &stop);
-    mdb_txn_abort(txn); /* does nothing to NULL */
+        code = load_table(lmdb, &reading);
+    mdb_txn_abort(reading.txn); /* does nothing to NULL */
     if (code == 0)
-        return stop;
+        return reading.stop;
     directory_fail(&lmdb->directory, "cannot read data.mdb", code, ret_failure);
     return -EIO;
 }
 
 /* ---- writing ---- */
 
-static uint64_t count_puts(const struct store_batch *batch)
+/* May a batch that was added to `fold` wait in the journal? Not if there would be no space to fold
+ * it (5). What is damaged in the tables is removed with the first batch. */
+static bool may_append(struct lmdb *lmdb, const struct store_batch *batch)
 {
-    struct record_change change;
-    uint64_t at = 0, count = 0;
-    while (store_batch_next(batch, &at, &change))
-        count += change.deleted ? 0 : 1;
-    return count;
+    return !lmdb->has_strays && journal_has_space(&lmdb->journal, batch) &&
+           reserve_can_spend(&lmdb->reserve, lmdb_space_fold_need(lmdb));
 }
 
-/* The core reported them when it loaded them, and the store counts as incomplete. */
-static int remove_strays(struct lmdb *lmdb, MDB_txn *txn)
+static int append(struct lmdb *lmdb, const struct store_batch *batch)
 {
-    int code = 0;
-    for (int kind = RECORD_SERVER; code == 0 && kind < RECORD_KIND_END; kind++) {
-        MDB_cursor *cursor = NULL;
-        MDB_val key = {sizeof lmdb->stray_from[kind], &lmdb->stray_from[kind]}, value;
-        code = mdb_cursor_open(txn, lmdb->env.tables[kind], &cursor);
-        if (code != 0)
-            break;
-        code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-        while (code == 0) {
-            code = mdb_cursor_del(cursor, 0);
-            if (code == 0)
-                code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
-        }
-        mdb_cursor_close(cursor);
-        if (code == MDB_NOTFOUND)
-            code = 0;
-    }
-    return code;
-}
-
-/* Slots come in ascending order within a kind: a page that a run of removals empties is used again
- * for the copy of the next one, so that removing everything needs next to no space. */
-static int apply(struct lmdb *lmdb, MDB_txn *txn, const struct store_batch *batch)
-{
-    struct record_change change;
-    uint64_t at = 0;
-    int code = 0;
-    while (code == 0 && store_batch_next(batch, &at, &change)) {
-        MDB_val key = {sizeof change.slot, &change.slot};
-        MDB_dbi table = lmdb->env.tables[change.kind];
-        if (change.deleted) {
-            code = mdb_del(txn, table, &key, NULL);
-            if (code == MDB_NOTFOUND)
-                code = 0;
-        } else {
-            MDB_val value = {change.value.len, (void *)(uintptr_t)change.value.at};
-            code = mdb_put(txn, table, &key, &value, 0);
-        }
-    }
-    return code;
-}
-
-static int write_batch(struct lmdb *lmdb, const struct store_batch *batch)
-{
-    MDB_txn *txn = NULL;
-    int code = mdb_txn_begin(lmdb->env.env, NULL, 0, &txn);
-    if (code != 0)
-        return code;
-    if (lmdb->has_strays)
-        code = remove_strays(lmdb, txn);
-    if (code == 0)
-        code = apply(lmdb, txn, batch);
-    if (code != 0) {
-        mdb_txn_abort(txn);
-        return code;
-    }
-    code = mdb_txn_commit(txn);
-    if (code == 0 && lmdb->sync_process && (batch->must_sync || lmdb->is_loss_marked))
-        code = mdb_env_sync(lmdb->env.env, 1);
-    return code;
+    bool must_sync = !lmdb->sync_process || batch->must_sync || lmdb->is_loss_marked;
+    return -journal_append(&lmdb->journal, batch, must_sync);
 }
 
 static int lmdb_commit(void *self, const struct store_batch *batch,
@@ -244,21 +258,23 @@ static int lmdb_commit(void *self, const struct store_batch *batch,
                                     : "it was opened read-only");
         return -EIO;
     }
-    reserve_grow(&lmdb->reserve, lmdb_space_need(lmdb, count_puts(batch), batch->count));
-    int code = write_batch(lmdb, batch);
+    int code = fold_add(&lmdb->fold, batch) ? 0 : ENOMEM;
+    bool is_appended = may_append(lmdb, batch);
+    if (code == 0)
+        code = is_appended ? append(lmdb, batch) : lmdb_fold(lmdb, batch);
     if (code != 0) {
         lmdb->has_failed = true;
-        directory_fail(&lmdb->directory, "cannot commit to data.mdb", code, ret_failure);
+        directory_fail(&lmdb->directory,
+                       is_appended ? "cannot write to journal" : "cannot commit to data.mdb", code,
+                       ret_failure);
         return -EIO;
     }
-    lmdb->has_strays = false;
     if (lmdb->is_loss_marked) {
         /* Failing here only means that the next start assumes a loss once more. */
         code =
             lmdb->sync_process ? unsynced_set(&lmdb->directory) : unsynced_clear(&lmdb->directory);
         lmdb->is_loss_marked = code != 0;
     }
-    lmdb_space_adjust(lmdb);
     return 0;
 }
 
@@ -286,6 +302,7 @@ const struct store_backend store_lmdb = {
     .open = lmdb_open,
     .load = lmdb_load,
     .commit = lmdb_commit,
+    .fold = lmdb_fold_all,
     .walk = lmdb_walk,
     .tend = lmdb_tend,
     .has_room = lmdb_has_room,

@@ -31,7 +31,7 @@ static const size_t MAP_LEN = (size_t)64 * 1024 * 1024 * 1024;
 static const size_t MAP_LEN = (size_t)1024 * 1024 * 1024;
 #endif
 
-/* More tables than we have kinds, so that one too many is found by name and not by a limit. */
+/* More tables than we have, so that one too many is found by name and not by a limit. */
 enum { TABLES_MAX = RECORD_KIND_END + 16 };
 
 /* LMDB does this for some of its files only, and the server starts other programs. */
@@ -88,10 +88,15 @@ void lmdb_env_close(struct lmdb_env *env)
     env->env = NULL;
 }
 
+const char *lmdb_env_table_name(int table)
+{
+    return table == LMDB_ENV_PLACE ? "journal" : record_kind_name((enum record_kind)table);
+}
+
 static bool is_known(const MDB_val *name)
 {
-    for (int kind = RECORD_SERVER; kind < RECORD_KIND_END; kind++) {
-        const char *known = record_kind_name((enum record_kind)kind);
+    for (int table = LMDB_ENV_PLACE; table < RECORD_KIND_END; table++) {
+        const char *known = lmdb_env_table_name(table);
         if (name->mv_size == strlen(known) && memcmp(name->mv_data, known, name->mv_size) == 0)
             return true;
     }
@@ -156,12 +161,12 @@ int lmdb_env_make_tables(struct lmdb_env *env)
     int code = mdb_txn_begin(env->env, NULL, 0, &txn);
     if (code != 0)
         return code;
-    for (int kind = RECORD_SERVER; code == 0 && kind < RECORD_KIND_END; kind++) {
+    for (int table = LMDB_ENV_PLACE; code == 0 && table < RECORD_KIND_END; table++) {
         unsigned flags = 0;
-        code = mdb_dbi_open(txn, record_kind_name((enum record_kind)kind),
-                            MDB_CREATE | MDB_INTEGERKEY, &env->tables[kind]);
+        code = mdb_dbi_open(txn, lmdb_env_table_name(table), MDB_CREATE | MDB_INTEGERKEY,
+                            &env->tables[table]);
         if (code == 0)
-            code = mdb_dbi_flags(txn, env->tables[kind], &flags);
+            code = mdb_dbi_flags(txn, env->tables[table], &flags);
         if (code == 0 && flags != MDB_INTEGERKEY)
             code = MDB_INCOMPATIBLE;
     }
@@ -178,16 +183,16 @@ int lmdb_env_find_tables(struct lmdb_env *env)
     int code = mdb_txn_begin(env->env, NULL, MDB_RDONLY, &txn);
     if (code != 0)
         return code;
-    for (int kind = RECORD_SERVER; code == 0 && kind < RECORD_KIND_END; kind++) {
+    for (int table = LMDB_ENV_PLACE; code == 0 && table < RECORD_KIND_END; table++) {
         unsigned flags = 0;
-        code = mdb_dbi_open(txn, record_kind_name((enum record_kind)kind), 0, &env->tables[kind]);
-        env->is_missing[kind] = code == MDB_NOTFOUND;
-        if (env->is_missing[kind]) {
+        code = mdb_dbi_open(txn, lmdb_env_table_name(table), 0, &env->tables[table]);
+        env->is_missing[table] = code == MDB_NOTFOUND;
+        if (env->is_missing[table]) {
             code = 0;
             continue;
         }
         if (code == 0)
-            code = mdb_dbi_flags(txn, env->tables[kind], &flags);
+            code = mdb_dbi_flags(txn, env->tables[table], &flags);
         if (code == 0 && flags != MDB_INTEGERKEY)
             code = MDB_INCOMPATIBLE;
     }

@@ -1,8 +1,8 @@
 /*
  * lmdb_env.h -- opening a data file of LMDB the way this program uses it.
  *
- * One table per record kind, named by record_kind_name, keyed by slot. Codes are LMDB's own or
- * errno (mdb_strerror knows both).
+ * One table per record kind, named by record_kind_name, keyed by slot, and one more for the place in
+ * the journal (lmdb_place.h). Codes are LMDB's own or errno (mdb_strerror knows both).
  */
 #ifndef STORE_LMDB_ENV_H
 #define STORE_LMDB_ENV_H
@@ -14,11 +14,16 @@
 #define LMDB_ENV_FILE     "data.mdb"
 #define LMDB_ENV_NEW_FILE "data.mdb.new"
 
+/* Tables are numbered by kind; no kind has this number. */
+enum { LMDB_ENV_PLACE = 0 };
+
 struct lmdb_env {
     MDB_env *env; /* NULL when not open */
     MDB_dbi tables[RECORD_KIND_END];
     bool is_missing[RECORD_KIND_END]; /* of a reader: a table that was not made yet is empty */
 };
+
+const char *lmdb_env_table_name(int table);
 
 /* Opens a data file in the directory with more flags (MDB_RDONLY, MDB_NOSYNC); no table yet. */
 __attribute__((warn_unused_result)) int lmdb_env_open(struct lmdb_env *env,

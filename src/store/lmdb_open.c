@@ -153,9 +153,6 @@ static int open_env(struct lmdb *lmdb, const struct finding *finding,
     }
     if (code == 0)
         code = lmdb_env_make_tables(&lmdb->env);
-    /* Only now: what makes the tables is synced whatever the mode, because no mark is set yet. */
-    if (code == 0 && lmdb->sync_process)
-        code = mdb_env_set_flags(lmdb->env.env, MDB_NOSYNC, 1);
     if (code != 0) {
         directory_fail(directory, "cannot read the tables of data.mdb", code, ret_failure);
         return -EIO;
@@ -173,6 +170,7 @@ static int adjust_mark(struct lmdb *lmdb, enum unsynced_mark mark,
     if (lmdb->sync_process && mark == UNSYNCED_NONE)
         code = -unsynced_set(&lmdb->directory);
     if (!lmdb->sync_process && mark != UNSYNCED_NONE) {
+        /* The tables have the frames by now; an earlier version may have left them unsynced. */
         code = mdb_env_sync(lmdb->env.env, 1);
         if (code == 0)
             code = -unsynced_clear(&lmdb->directory);
@@ -228,6 +226,12 @@ static int summarize(struct lmdb *lmdb, struct store_summary *summary)
         mdb_cursor_close(cursor);
     }
     mdb_txn_abort(txn);
+    for (uint32_t i = 0; i < lmdb->unfolded.count; i++) {
+        const struct record_change *change = &lmdb->unfolded.changes[i];
+        uint32_t *used = &summary->slots_used[change->kind];
+        if (!change->deleted && change->slot >= *used)
+            *used = change->slot + 1;
+    }
     return code;
 }
 
@@ -245,11 +249,14 @@ int lmdb_open_server(struct lmdb *lmdb, struct store_summary *summary,
         return -EIO; /* the copy has another length */
     if (open_env(lmdb, &finding, ret_failure) != 0)
         return -EIO;
-    if (adjust_mark(lmdb, finding.mark, ret_failure) != 0)
-        return -EIO;
-    int code = summarize(lmdb, summary);
-    if (code == 0)
-        code = lmdb_space_begin(lmdb);
+    int code = lmdb_space_begin(lmdb);
+    if (code == 0) {
+        if (lmdb_fold_find(lmdb, is_lost, summary, ret_failure) != 0 ||
+            lmdb_fold_begin(lmdb, summary, ret_failure) != 0 ||
+            adjust_mark(lmdb, finding.mark, ret_failure) != 0)
+            return -EIO;
+        code = summarize(lmdb, summary);
+    }
     if (code == 0)
         code = -directory_sync(&lmdb->directory);
     if (code != 0) {
@@ -262,7 +269,8 @@ int lmdb_open_server(struct lmdb *lmdb, struct store_summary *summary,
 int lmdb_open_reader(struct lmdb *lmdb, struct store_summary *summary,
                      struct store_failure *ret_failure)
 {
-    if (lmdb_reader_open(&lmdb->env, &lmdb->directory, summary, ret_failure) != 0)
+    if (lmdb_reader_open(&lmdb->env, &lmdb->directory, summary, ret_failure) != 0 ||
+        lmdb_fold_find(lmdb, summary->may_have_lost, summary, ret_failure) != 0)
         return -EIO;
     int code = summarize(lmdb, summary);
     if (code == 0)

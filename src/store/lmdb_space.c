@@ -26,6 +26,25 @@ uint64_t lmdb_space_need(const struct lmdb *lmdb, uint64_t put_count, uint64_t c
 }
 
 /*
+ * Each record that is different may be one put, and touch pages. Where they are many, what they add
+ * is less than a page each: a full page splits into two halves, and the next split of either needs
+ * another half of a page of records. So every page that there is may split once, and what is added
+ * takes twice its length, and a quarter for its keys and whatever does not fill a page.
+ */
+uint64_t lmdb_space_fold_need(const struct lmdb *lmdb)
+{
+    enum { NODE_LEN = 16 }; /* what LMDB adds to a value: header, key, pointer */
+    const uint64_t page_len = lmdb_env_page_len(&lmdb->env);
+    const uint64_t puts = fold_puts_max(&lmdb->fold),
+                   value_len = lmdb->fold.value_len_max + NODE_LEN;
+    uint64_t need = lmdb_space_need(lmdb, puts, lmdb->fold.changed.count);
+    if (value_len > page_len / 8)
+        return need; /* pages may be far from half full */
+    uint64_t len = 64 * page_len + 2 * lmdb->tree_len + puts * value_len * 9 / 4;
+    return len < need ? len : need;
+}
+
+/*
  * The low-water mark is the sum of what can
  * come after a yes: two batches of new records, because the core fills one while another commits
  * and hears of the end of room only then; two of repeats, whose old pages come free for the third;
@@ -87,6 +106,7 @@ static int turn_over(struct lmdb *lmdb)
 void lmdb_space_find(struct lmdb *lmdb)
 {
     if (lmdb_env_space(&lmdb->env).fresh_len >= WORTH_A_COMMIT)
-        lmdb->has_failed = turn_over(lmdb) != 0;
+        lmdb->has_failed =
+            (lmdb->fold.changed.count > 0 ? lmdb_fold(lmdb, NULL) : turn_over(lmdb)) != 0;
     lmdb_space_adjust(lmdb);
 }

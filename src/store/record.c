@@ -430,6 +430,31 @@ void store_batch_delete(struct batch_writer *writer, enum record_kind kind, uint
     batch_add(writer, kind, slot, true, (struct bytes){NULL, 0});
 }
 
+/* The length of the first change in `left` bytes; 0: there is none that makes sense. */
+static uint64_t change_len(const uint8_t *change, uint64_t left)
+{
+    if (left < BATCH_CHANGE_OVERHEAD)
+        return 0;
+    uint32_t value_len = load_be32(change + 8);
+    bool is_sound = change[0] >= RECORD_SERVER && change[0] < RECORD_KIND_END && change[1] <= 1 &&
+                    value_len <= RECORD_VALUE_MAX && value_len <= left - BATCH_CHANGE_OVERHEAD;
+    return is_sound ? BATCH_CHANGE_OVERHEAD + (uint64_t)value_len : 0;
+}
+
+bool store_batch_is_sound(const struct store_batch *batch)
+{
+    uint64_t at = 0;
+    uint32_t count = 0;
+    while (at < batch->changes.len) {
+        uint64_t len = change_len(batch->changes.at + at, batch->changes.len - at);
+        if (len == 0)
+            return false;
+        at += len;
+        count++;
+    }
+    return count == batch->count;
+}
+
 bool store_batch_next(const struct store_batch *batch, uint64_t *at, struct record_change *ret)
 {
     CHECK(*at <= batch->changes.len);

@@ -287,6 +287,9 @@ void store_batch_put(struct batch_writer *writer, enum record_kind kind, uint32_
                      struct bytes value);
 void store_batch_delete(struct batch_writer *writer, enum record_kind kind, uint32_t slot);
 
+/* Can it be walked? Of one that was on a disk: all others can. */
+bool store_batch_is_sound(const struct store_batch *batch);
+
 /* Walk the changes: *at starts at 0. False at the end. */
 bool store_batch_next(const struct store_batch *batch, uint64_t *at, struct record_change *ret);
 

@@ -115,6 +115,15 @@ void reserve_grow(struct reserve *reserve, uint64_t ahead_len)
         reserve->is_stuck = !extend(reserve, reserve->used_end + ahead_len);
 }
 
+bool reserve_can_spend(struct reserve *reserve, uint64_t len)
+{
+    if (len > AHEAD_LEN - MARGIN_LEN)
+        return false;
+    uint64_t wanted_len = reserve->low_len + MARGIN_LEN + len;
+    reserve_grow(reserve, wanted_len);
+    return ahead_len_of(reserve) >= wanted_len;
+}
+
 void reserve_refill(struct reserve *reserve)
 {
     uint64_t wanted_len = reserve->low_len + MARGIN_LEN;

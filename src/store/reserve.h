@@ -40,6 +40,10 @@ void reserve_note_spare(struct reserve *reserve, uint64_t spare_len);
  * by reserve_has_room. Not synced: the commit that needs it does that. */
 void reserve_grow(struct reserve *reserve, uint64_t ahead_len);
 
+/* Can `len` bytes be used without going below the low-water mark? Grows for that as far as the full
+ * stretch. */
+bool reserve_can_spend(struct reserve *reserve, uint64_t len);
+
 /* Grows past the low-water mark, by a bounded piece: a start and a commit wait for it. */
 void reserve_refill(struct reserve *reserve);
 

@@ -44,13 +44,13 @@ struct copy {
     uint32_t uncommitted;
 };
 
-static enum child_exit put_record(struct copy *copy, int kind, MDB_val *key, MDB_val *value)
+static enum child_exit put_record(struct copy *copy, int table, MDB_val *key, MDB_val *value)
 {
     if (copy->records_left-- == 0)
         return CHILD_DAMAGED;
     if (key->mv_size != sizeof(uint32_t) || value->mv_size > VALUE_LEN_MAX)
         return CHILD_DAMAGED;
-    int code = mdb_put(copy->writing, copy->to.tables[kind], key, value, MDB_APPEND);
+    int code = mdb_put(copy->writing, copy->to.tables[table], key, value, MDB_APPEND);
     if (code == MDB_KEYEXIST)
         return CHILD_DAMAGED; /* the slots are not in ascending order */
     if (code != 0)
@@ -63,16 +63,16 @@ static enum child_exit put_record(struct copy *copy, int kind, MDB_val *key, MDB
     return mdb_txn_begin(copy->to.env, NULL, 0, &copy->writing) == 0 ? CHILD_COPIED : CHILD_NO_COPY;
 }
 
-static enum child_exit copy_table(struct copy *copy, int kind)
+static enum child_exit copy_table(struct copy *copy, int number)
 {
     MDB_dbi table;
     MDB_cursor *cursor = NULL;
     MDB_stat stat;
     MDB_val key, value;
     unsigned flags = 0;
-    int code = mdb_dbi_open(copy->reading, record_kind_name((enum record_kind)kind), 0, &table);
+    int code = mdb_dbi_open(copy->reading, lmdb_env_table_name(number), 0, &table);
     if (code == MDB_NOTFOUND)
-        return CHILD_COPIED; /* a store from before this kind existed */
+        return CHILD_COPIED; /* a store from before this table existed */
     if (code != 0 || mdb_dbi_flags(copy->reading, table, &flags) != 0 || flags != MDB_INTEGERKEY)
         return CHILD_DAMAGED;
     if (mdb_stat(copy->reading, table, &stat) != 0)
@@ -81,7 +81,7 @@ static enum child_exit copy_table(struct copy *copy, int kind)
         return CHILD_DAMAGED;
     uint64_t count = 0;
     while ((code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
-        enum child_exit result = put_record(copy, kind, &key, &value);
+        enum child_exit result = put_record(copy, number, &key, &value);
         if (result != CHILD_COPIED)
             return result;
         count++;
@@ -118,8 +118,8 @@ static enum child_exit copy_store(const struct directory *directory, const struc
     if (lmdb_env_open(&copy.to, to, file, MDB_NOSYNC) != 0 || lmdb_env_make_tables(&copy.to) != 0 ||
         mdb_txn_begin(copy.to.env, NULL, 0, &copy.writing) != 0)
         return CHILD_NO_COPY;
-    for (int kind = RECORD_SERVER; kind < RECORD_KIND_END; kind++) {
-        enum child_exit result = copy_table(&copy, kind);
+    for (int table = LMDB_ENV_PLACE; table < RECORD_KIND_END; table++) {
+        enum child_exit result = copy_table(&copy, table);
         if (result != CHILD_COPIED)
             return result;
     }

@@ -14,8 +14,8 @@
 
 struct snapshot;
 
-/* The state after the last commit. NULL: no memory. */
-struct snapshot *snapshot_new(void);
+/* The state after the last commit. NULL with *ret_failure filled: none can be made. */
+struct snapshot *snapshot_new(struct store *store, struct store_failure *ret_failure);
 /* NULL is legal. */
 void snapshot_free(struct snapshot *snapshot);
 

@@ -122,6 +122,11 @@ bool store_can_walk(const struct store *store)
     return store->backend->walk != NULL;
 }
 
+int store_fold(struct store *store, struct store_failure *ret_failure)
+{
+    return store->backend->fold == NULL ? 0 : store->backend->fold(store->self, ret_failure);
+}
+
 int store_walk(struct store *store, struct store_slots slots, store_visit_fn visit, void *context,
                struct store_failure *ret_failure)
 {

@@ -1,7 +1,7 @@
 /*
  * store.h -- the contract of a store back end.
  *
- * Four blocking operations and a little upkeep. A back end is used by one thread at a time: by the
+ * A few blocking operations and a little upkeep. A back end is used by one thread at a time: by the
  * starting thread until the worker takes it over, by the worker's thread afterwards.
  *
  *   open    locks the store against a second process (R-PER-7) and checks that it can be read
@@ -9,6 +9,7 @@
  *           ascending slot order
  *   commit  makes one batch durable, whole or not at all, before it returns
  *   tend    does a bounded piece of upkeep while there is nothing to commit (reserving space)
+ *   fold    brings what was committed to where walk finds it
  *   walk    hands over some of the records of a kind, between two commits (snapshot.h)
  *   close   releases the store; everything committed stays
  *
@@ -96,7 +97,11 @@ struct store_slots {
     enum record_kind kind;
     uint32_t from, end;
 };
-/* As store_load, of these; of a store that can. */
+/* Of a store that can: what was committed up to now is there for walks. 0, or -EIO with *ret_failure
+ * filled: the server must stop. */
+__attribute__((warn_unused_result)) int store_fold(struct store *store,
+                                                   struct store_failure *ret_failure);
+/* As store_load, of these, as they were at the last store_fold or are after a later commit. */
 __attribute__((warn_unused_result)) int store_walk(struct store *store, struct store_slots slots,
                                                    store_visit_fn visit, void *context,
                                                    struct store_failure *ret_failure);

@@ -376,6 +376,13 @@ bool disk_is_meta_write(const struct tape_event *event)
            event->head.offset % page_len > 0;
 }
 
+bool disk_is_frame_write(const struct tape_event *event)
+{
+    static const uint8_t magic[] = "HFJ1";
+    return event->head.type == TAPE_WRITE && event->data && event->head.data_len > 40 &&
+           memcmp(event->data, magic, sizeof(magic) - 1) == 0;
+}
+
 /* ---- rebuilding ---- */
 
 static void apply_torn(struct content *content, const struct change *change, struct prng *prng)

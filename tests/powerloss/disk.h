@@ -50,6 +50,9 @@ const char *disk_note(struct disk *disk, const struct tape_event *event);
 /* Whether this event wrote one of the two pages that make a commit of LMDB the current one. */
 bool disk_is_meta_write(const struct tape_event *event);
 
+/* Whether it wrote a frame of the journal (src/store/journal.c). */
+bool disk_is_frame_write(const struct tape_event *event);
+
 void disk_rebuild(const struct disk *disk, enum disk_variant variant, uint64_t seed,
                   struct image *ret);
 #endif

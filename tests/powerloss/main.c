@@ -34,7 +34,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ROUNDS = 60, COMMITS_MIN = 50, ACKNOWLEDGED_MIN = 200, FAILURES_SHOWN = 5 };
+enum {
+    ROUNDS = 60,
+    COMMITS_MIN = 6,
+    FRAMES_MIN = 40,
+    ACKNOWLEDGED_MIN = 200,
+    FEW_CUTS = 40,
+    FAILURES_SHOWN = 5
+};
 
 struct options {
     const char *tape, *mutant; /* NULL: record one; none */
@@ -147,14 +154,17 @@ static bool check_mutant(uint32_t index, const struct tape *tape, struct trials 
         return false;
     }
     struct replay_plan plan = {.seed = options->seed,
-                               .cuts_max = UINT32_MAX,
+                               .cuts_max = FEW_CUTS,
                                .near_only = true,
                                .first_cut = first_difference(tape, &worse),
                                .last_cut = worse.count,
                                .variant = -1,
                                .is_process = is_process(options),
                                .failures_max = 1};
-    replay_run(&worse, trials, &plan, NULL, NULL, &result);
+    replay_run(&worse, trials, &plan, NULL, NULL, &result); /* most show everywhere */
+    plan.cuts_max = UINT32_MAX;
+    if (result.failures == 0)
+        replay_run(&worse, trials, &plan, NULL, NULL, &result);
     if (result.failures > 0)
         printf("caught %s%s: cut %zu variant %d, %s\n", mutant_name(index),
                is_process(options) ? " (--sync process)" : "", result.first.cut,
@@ -191,14 +201,16 @@ static bool record(const struct place *place, struct options *options, struct ta
         return false;
     }
     why = replay_check(ret, workload_store(&workload), &summary);
-    printf("tape of --sync %s: %zu events, %u commits, %u writes of zeros, %u kills; %u calls "
+    printf("tape of --sync %s: %zu events, %u commits, %u frames, %u writes of zeros, %u kills; %u "
+           "calls "
            "acknowledged with "
            "%u different states\n",
-           options->sync, ret->count, summary.commits, summary.zeros, summary.kills,
+           options->sync, ret->count, summary.commits, summary.frames, summary.zeros, summary.kills,
            summary.acknowledged, summary.states);
     if (why)
         printf("FAILED: the tape does not say what happened: %s\n", why);
-    else if (summary.commits < COMMITS_MIN || summary.acknowledged < ACKNOWLEDGED_MIN)
+    else if (summary.commits < COMMITS_MIN || summary.frames < FRAMES_MIN ||
+             summary.acknowledged < ACKNOWLEDGED_MIN)
         printf("FAILED: too little happened to prove anything\n");
     else
         return true;

@@ -2,7 +2,8 @@
  * mutant.c -- tapes made worse; see mutant.h.
  *
  * A commit of LMDB is on the tape as: writes of pages, the sync of the file (begin, end), the write
- * of the meta page through O_DSYNC (the write, and that it is synced).
+ * of the meta page through O_DSYNC (the write, and that it is synced). A frame of the journal is a
+ * write, and the sync of that file.
  */
 #include "mutant.h"
 
@@ -50,6 +51,41 @@ static bool make_batches_unsynced(const struct tape *tape, struct tape *ret)
             add(ret, &tape->events[i]);
     }
     return ret->count < tape->count;
+}
+
+/* Is it the file of a journal, now or later? */
+static bool is_journal(const struct tape *tape, uint64_t file)
+{
+    for (size_t i = 0; i < tape->count; i++)
+        if (disk_is_frame_write(&tape->events[i]) && tape->events[i].head.file == file)
+            return true;
+    return false;
+}
+
+/* Of what follows the first answer, syncs of one of the two files are left out. */
+static bool leave_out_syncs(const struct tape *tape, bool of_journal, struct tape *ret)
+{
+    bool has_answered = false;
+    for (size_t i = 0; i < tape->count; i++) {
+        const struct tape_event *event = &tape->events[i];
+        has_answered |= event->head.type == TAPE_SEND;
+        if (!has_answered || !is_file_sync(event) ||
+            is_journal(tape, event->head.file) != of_journal)
+            add(ret, event);
+    }
+    return ret->count < tape->count;
+}
+
+/* Frames are written, and acknowledged, and not synced; the tables are. */
+static bool make_frames_unsynced(const struct tape *tape, struct tape *ret)
+{
+    return leave_out_syncs(tape, true, ret);
+}
+
+/* Frames are written over when the tables have them, which are not synced. */
+static bool make_tables_unsynced(const struct tape *tape, struct tape *ret)
+{
+    return leave_out_syncs(tape, false, ret);
 }
 
 /* Names are never synced; files are. */
@@ -102,7 +138,7 @@ static bool make_meta_before_data(const struct tape *tape, struct tape *ret)
     return is_changed;
 }
 
-/* Answers leave when the pages are written, and the sync is made afterwards. They do not leave
+/* Answers leave when pages or a frame are written, and the sync is made afterwards. They do not leave
  * before their call came. */
 static bool make_ack_before_sync(const struct tape *tape, struct tape *ret)
 {
@@ -114,13 +150,14 @@ static bool make_ack_before_sync(const struct tape *tape, struct tape *ret)
         for (size_t k = ret->count; k-- > 0 && event->head.type == TAPE_SEND;) {
             const struct tape_event *before = &ret->events[k];
             struct history_post post;
-            is_committed |= before->head.type == TAPE_WRITE_SYNCED;
+            is_committed |= before->head.type == TAPE_WRITE_SYNCED ||
+                            (before->head.type == TAPE_SYNC_END && is_file_sync(before));
             if (before->head.type == TAPE_POST) {
                 memcpy(&post, before->data, sizeof(post));
                 if (post.xid == history_newest_xid(event))
                     break;
             }
-            if (is_committed && before->head.type == TAPE_SYNC_BEGIN) {
+            if (is_committed && before->head.type == TAPE_SYNC_BEGIN && is_file_sync(before)) {
                 at = k;
                 is_changed = true;
                 break;
@@ -184,6 +221,9 @@ static const struct {
     {"meta-before-data", "the meta page is synced before the data", make_meta_before_data},
     {"ack-before-sync", "answers leave before the sync of their commit", make_ack_before_sync},
     {"state-unsynced", "a start answers before its new state is synced", make_state_unsynced},
+    {"frames-unsynced", "frames of the journal are not synced", make_frames_unsynced},
+    {"tables-unsynced", "the tables are not synced before frames are written over",
+     make_tables_unsynced},
 };
 
 const char *mutant_name(uint32_t index)

@@ -9,7 +9,7 @@
 
 #include "tape.h"
 
-#define MUTANT_COUNT         6
+#define MUTANT_COUNT         8
 #define MUTANT_COUNT_PROCESS 1 /* the first so many make sense for --sync process */
 
 const char *mutant_name(uint32_t index);

@@ -30,6 +30,7 @@ const char *replay_check(const struct tape *tape, const char *path, struct repla
         if (!why)
             why = history_note(history, event);
         summary.commits += disk_is_meta_write(event);
+        summary.frames += disk_is_frame_write(event);
         summary.kills += event->head.type == TAPE_KILL;
         summary.zeros += event->head.type == TAPE_WRITE && !event->data;
     }

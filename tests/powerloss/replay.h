@@ -9,7 +9,8 @@
 
 /* What a tape amounts to when it is played to the end. */
 struct replay_summary {
-    uint32_t commits; /* writes of a meta page, of all starts */
+    uint32_t commits; /* writes of a meta page, of all starts, */
+    uint32_t frames;  /* and of frames of the journal */
     uint32_t acknowledged, states, kills, zeros;
 };
 

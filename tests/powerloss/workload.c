@@ -6,8 +6,8 @@
  * fills while one is synced, and then waits for all answers.
  *
  * Servers die on the way: several times in the middle of the very first start (behind the mkdir,
- * behind the creation and behind the renaming of the data file, behind its first commit), once in
- * the middle of a round, once in the first commit of the start that follows, and at the end. What a
+ * behind the creation and behind the renaming of the data file and of the journal, behind a commit),
+ * once in the middle of a round, in each sync of the start that follows, and at the end. What a
  * killed process left unsynced is the next one's to be careful with. An operation without an answer
  * is posted again to the next server, and locks are reclaimed there.
  */
@@ -305,22 +305,25 @@ static const char *die_in(struct workload *workload, const struct death *deaths,
 
 static const char *run_first_starts(struct workload *workload)
 {
-    static const struct death full[] = {{TAPE_MKDIR, 1},
-                                        {TAPE_CREATE, 2}, /* the lock, then the data file */
-                                        {TAPE_WRITE_SYNCED, 1},
-                                        {TAPE_RENAME, 1},
-                                        {TAPE_WRITE_SYNCED, 1}};
-    static const struct death process[] = {{TAPE_RENAME, 1},  /* the data file */
-                                           {TAPE_RENAME, 1}}; /* the mark `unsynced` */
-    return workload->is_process ? die_in(workload, process, 2) : die_in(workload, full, 5);
+    static const struct death full[] = {
+        {TAPE_MKDIR, 1},        {TAPE_CREATE, 2}, /* the lock, then the data file */
+        {TAPE_WRITE_SYNCED, 1}, {TAPE_RENAME, 1}, {TAPE_CREATE, 1}, /* the journal, */
+        {TAPE_RENAME, 1},                                           /* complete, */
+        {TAPE_WRITE_SYNCED, 1}};                                    /* and known to the data file */
+    static const struct death process[] = {{TAPE_RENAME, 1},        /* the data file */
+                                           {TAPE_RENAME, 1},        /* the journal */
+                                           {TAPE_RENAME, 1}};       /* the mark `unsynced` */
+    return workload->is_process ? die_in(workload, process, 3) : die_in(workload, full, 7);
 }
 
-/* Directory above, directory, then the data of the first commit: it dies in that sync. */
+/* Directory above, tables that take what the journal had, directory, first frame: it dies in each of
+ * these syncs. */
 static const char *run_second_starts(struct workload *workload)
 {
-    static const struct death full[] = {{TAPE_SYNC_BEGIN, 3}, {TAPE_WRITE_SYNCED, 1}};
-    static const struct death process[] = {{TAPE_SYNC_BEGIN, 3}};
-    return workload->is_process ? die_in(workload, process, 1) : die_in(workload, full, 2);
+    static const struct death full[] = {
+        {TAPE_SYNC_BEGIN, 2}, {TAPE_WRITE_SYNCED, 1}, {TAPE_SYNC_BEGIN, 4}};
+    static const struct death process[] = {{TAPE_SYNC_BEGIN, 2}, {TAPE_SYNC_BEGIN, 4}};
+    return workload->is_process ? die_in(workload, process, 2) : die_in(workload, full, 3);
 }
 
 static const char *run_all(struct workload *workload, uint32_t rounds)

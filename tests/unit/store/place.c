@@ -108,6 +108,12 @@ uint64_t place_len(const struct place *place, const char *name)
     return (uint64_t)status.st_size;
 }
 
+void place_set_journal(const char *len)
+{
+    assert_int_equal(
+        len == NULL ? unsetenv("HOLDFAST_JOURNAL_LEN") : setenv("HOLDFAST_JOURNAL_LEN", len, 1), 0);
+}
+
 unsigned place_rounds(void)
 {
     const char *text = getenv("HOLDFAST_CONTRACT_ROUNDS");

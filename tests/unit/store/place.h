@@ -36,6 +36,9 @@ void place_write(const struct place *place, const char *name, const void *bytes,
 size_t place_read(const struct place *place, const char *name, char *buffer, size_t len);
 uint64_t place_len(const struct place *place, const char *name);
 
+/* The length of journals that are made from here on: HOLDFAST_JOURNAL_LEN; NULL: the usual one. */
+void place_set_journal(const char *len);
+
 /* How often randomized tests repeat: HOLDFAST_CONTRACT_ROUNDS, or 10. */
 unsigned place_rounds(void);
 

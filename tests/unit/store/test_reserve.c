@@ -49,6 +49,7 @@ static void expect_equal(const struct fixture *fixture, struct store *store)
 TEST_OF(test_reserve__keeps_the_file_ahead_of_its_use, struct fixture *fixture)
 {
     struct stat status;
+    struct store_failure failure;
     struct store *store = place_open(fixture->place.url, false);
     uint64_t first_len = place_len(&fixture->place, "data.mdb");
     assert_in_range(first_len, 16 * MIB, 32 * MIB); /* a start does not wait for all of it */
@@ -60,6 +61,7 @@ TEST_OF(test_reserve__keeps_the_file_ahead_of_its_use, struct fixture *fixture)
     uint64_t before_len = (uint64_t)status.st_size;
     for (int i = 0; i < 50; i++)
         model_commit(model_next(&fixture->model), store);
+    assert_int_equal(store_fold(store, &failure), 0);
     tend_fully(store);
     assert_true(place_len(&fixture->place, "data.mdb") > before_len);
     expect_equal(fixture, store);

@@ -70,7 +70,7 @@ static void take_one(struct model *model, struct store *store, struct prng *prng
 {
     struct store_failure failure;
     struct seen *before = see_all(store), *seen = calloc(1, sizeof *seen);
-    struct snapshot *snapshot = snapshot_new();
+    struct snapshot *snapshot = snapshot_new(store, &failure);
     assert_non_null(seen);
     assert_non_null(snapshot);
     while (!snapshot_is_over(snapshot)) {
@@ -115,12 +115,21 @@ TEST(test_snapshot__is_the_state_of_one_batch_in_lmdb)
     take_many(fixture->place.url, &fixture->model);
 }
 
+/* The tables take what the journal has in the middle of it, and more than once. */
+TEST(test_snapshot__is_the_state_of_one_batch_with_a_short_journal)
+{
+    struct fixture *fixture = *state;
+    place_set_journal("131072");
+    take_many(fixture->place.url, &fixture->model);
+    place_set_journal(NULL);
+}
+
 TEST(test_snapshot__of_an_empty_store)
 {
     struct store_failure failure;
     struct seen *seen = calloc(1, sizeof *seen);
     struct store *store = place_open("memory:", false);
-    struct snapshot *snapshot = snapshot_new();
+    struct snapshot *snapshot = snapshot_new(store, &failure);
     assert_non_null(seen);
     assert_int_equal(snapshot_read(snapshot, store, 1, see, seen, &failure), 0);
     assert_true(snapshot_is_over(snapshot));
@@ -143,7 +152,7 @@ TEST(test_snapshot__ends_with_its_visitor)
     struct store_failure failure;
     struct seen *seen = calloc(1, sizeof *seen);
     struct store *store = place_open("memory:", false);
-    struct snapshot *snapshot = snapshot_new();
+    struct snapshot *snapshot = snapshot_new(store, &failure);
     assert_non_null(seen);
     for (uint32_t i = 0; i < 12; i++)
         model_commit(model_next(&fixture->model), store);

@@ -1,0 +1,17 @@
+/*
+ * journal_file.h -- the file of a journal, for journal.c; nobody else looks in here.
+ */
+#ifndef STORE_JOURNAL_FILE_H
+#define STORE_JOURNAL_FILE_H
+
+#include "store/journal.h"
+
+#define JOURNAL_BLOCK 4096
+
+/* Where the changes of a frame are. */
+struct journal_frame {
+    uint64_t at, len;
+    uint32_t count;
+};
+
+#endif
