@@ -213,6 +213,12 @@ int lmdb_fold_begin(struct lmdb *lmdb, struct store_summary *summary,
                        "store lmdb:%.200s: cannot create journal: %s; commits take longer without "
                        "one. A start with more free space creates it",
                        lmdb->directory.path, strerror(-code));
+    /* Names that a killed start has made are durable before the tables speak of them. */
+    code = directory_sync(&lmdb->directory);
+    if (code != 0) {
+        directory_fail(&lmdb->directory, "cannot sync the directory", -code, ret_failure);
+        return -EIO;
+    }
     if (lmdb->journal.fd < 0)
         return 0;
     struct journal begun = lmdb->journal; /* its frames are needed until the commit */

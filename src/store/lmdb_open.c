@@ -257,8 +257,6 @@ int lmdb_open_server(struct lmdb *lmdb, struct store_summary *summary,
             return -EIO;
         code = summarize(lmdb, summary);
     }
-    if (code == 0)
-        code = -directory_sync(&lmdb->directory);
     if (code != 0) {
         directory_fail(&lmdb->directory, "cannot read data.mdb", code, ret_failure);
         return -EIO;

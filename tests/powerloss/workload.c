@@ -316,14 +316,14 @@ static const char *run_first_starts(struct workload *workload)
     return workload->is_process ? die_in(workload, process, 3) : die_in(workload, full, 7);
 }
 
-/* Directory above, tables that take what the journal had, directory, first frame: it dies in each of
+/* Directory above, directory, tables that take what the journal had, first frame: it dies in each of
  * these syncs. */
 static const char *run_second_starts(struct workload *workload)
 {
     static const struct death full[] = {
-        {TAPE_SYNC_BEGIN, 2}, {TAPE_WRITE_SYNCED, 1}, {TAPE_SYNC_BEGIN, 4}};
-    static const struct death process[] = {{TAPE_SYNC_BEGIN, 2}, {TAPE_SYNC_BEGIN, 4}};
-    return workload->is_process ? die_in(workload, process, 2) : die_in(workload, full, 3);
+        {TAPE_SYNC_BEGIN, 2}, {TAPE_SYNC_BEGIN, 3}, {TAPE_WRITE_SYNCED, 1}, {TAPE_SYNC_BEGIN, 4}};
+    static const struct death process[] = {{TAPE_SYNC_BEGIN, 3}, {TAPE_SYNC_BEGIN, 4}};
+    return workload->is_process ? die_in(workload, process, 2) : die_in(workload, full, 4);
 }
 
 static const char *run_all(struct workload *workload, uint32_t rounds)
