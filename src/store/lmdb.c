@@ -239,7 +239,7 @@ static int lmdb_walk(void *self, struct store_slots slots, store_visit_fn visit,
 static bool may_append(struct lmdb *lmdb, const struct store_batch *batch)
 {
     return !lmdb->has_strays && journal_has_space(&lmdb->journal, batch) &&
-           reserve_can_spend(&lmdb->reserve, lmdb_space_fold_need(lmdb));
+           reserve_can_spend(&lmdb->reserve, lmdb_space_fold_need(lmdb), 2 * lmdb->tree_len);
 }
 
 static int append(struct lmdb *lmdb, const struct store_batch *batch)

@@ -115,9 +115,9 @@ void reserve_grow(struct reserve *reserve, uint64_t ahead_len)
         reserve->is_stuck = !extend(reserve, reserve->used_end + ahead_len);
 }
 
-bool reserve_can_spend(struct reserve *reserve, uint64_t len)
+bool reserve_can_spend(struct reserve *reserve, uint64_t len, uint64_t beyond_len)
 {
-    if (len > AHEAD_LEN - MARGIN_LEN)
+    if (len > AHEAD_LEN - MARGIN_LEN + beyond_len)
         return false;
     uint64_t wanted_len = reserve->low_len + MARGIN_LEN + len;
     reserve_grow(reserve, wanted_len);

@@ -41,8 +41,8 @@ void reserve_note_spare(struct reserve *reserve, uint64_t spare_len);
 void reserve_grow(struct reserve *reserve, uint64_t ahead_len);
 
 /* Can `len` bytes be used without going below the low-water mark? Grows for that as far as the full
- * stretch. */
-bool reserve_can_spend(struct reserve *reserve, uint64_t len);
+ * stretch, and so much beyond it. */
+bool reserve_can_spend(struct reserve *reserve, uint64_t len, uint64_t beyond_len);
 
 /* Grows past the low-water mark, by a bounded piece: a start and a commit wait for it. */
 void reserve_refill(struct reserve *reserve);
