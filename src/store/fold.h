@@ -1,5 +1,5 @@
 /*
- * fold.h -- what the batches of a journal come to: of each record that they change, the last change.
+ * fold.h -- what the batches of a journal come to: of each record they change, the last change.
  *
  * A lock that was taken and given up a hundred times since the tables had it is one change, or
  * none that matters; so bringing the tables up to date costs as much as what is different in the

@@ -108,7 +108,7 @@ struct reading {
     uint64_t end; /* UINT64_MAX: none. A damaged key may be any number */
     store_visit_fn visit;
     void *context;
-    /* Of a reader: the changes of this kind that the tables do not have, and are not visited yet. */
+    /* Of a reader: changes of this kind that the tables do not have, and were not visited yet. */
     const struct record_change *change, *changes_end;
     int stop; /* what the visitor returned */
 };

@@ -1,8 +1,8 @@
 /*
  * lmdb_env.h -- opening a data file of LMDB the way this program uses it.
  *
- * One table per record kind, named by record_kind_name, keyed by slot, and one more for the place in
- * the journal (lmdb_place.h). Codes are LMDB's own or errno (mdb_strerror knows both).
+ * One table per record kind, named by record_kind_name, keyed by slot, and one more for the place
+ * in the journal (lmdb_place.h). Codes are LMDB's own or errno (mdb_strerror knows both).
  */
 #ifndef STORE_LMDB_ENV_H
 #define STORE_LMDB_ENV_H

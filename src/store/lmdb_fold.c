@@ -1,8 +1,9 @@
 /*
- * lmdb_fold.c -- from the journal into the tables; see lmdb.c, whose invariants (4) and (5) are kept
- * here.
+ * lmdb_fold.c -- from the journal into the tables; see lmdb.c, whose invariants (4) and (5) are
+ * kept here.
  *
- * At a start the journal of the last run is read from the place that the tables know (lmdb_place.h):
+ * At a start the journal of the last run is read from the place that the tables know
+ * (lmdb_place.h):
  *
  *   place says   journal          a start                       a reader
  *   none needed  whatever it is   makes or begins it            does not look at it

@@ -35,8 +35,8 @@ __attribute__((warn_unused_result)) int lmdb_open_reader(struct lmdb *lmdb,
                                                          struct store_summary *summary,
                                                          struct store_failure *ret_failure);
 
-/* lmdb_fold.c. Brings the tables up to date with the journal, and with a batch behind it unless that
- * is NULL, durably. Both were added to `fold`. LMDB's code. */
+/* lmdb_fold.c. Brings the tables up to date with the journal, and with a batch behind it unless
+ * that is NULL, durably. Both were added to `fold`. LMDB's code. */
 __attribute__((warn_unused_result)) int lmdb_fold(struct lmdb *lmdb,
                                                   const struct store_batch *batch);
 /* The same at the end of a run: the next start needs no journal. */

@@ -97,8 +97,8 @@ struct store_slots {
     enum record_kind kind;
     uint32_t from, end;
 };
-/* Of a store that can: what was committed up to now is there for walks. 0, or -EIO with *ret_failure
- * filled: the server must stop. */
+/* Of a store that can: what was committed up to now is there for walks. 0, or -EIO with
+ * *ret_failure filled: the server must stop. */
 __attribute__((warn_unused_result)) int store_fold(struct store *store,
                                                    struct store_failure *ret_failure);
 /* As store_load, of these, as they were at the last store_fold or are after a later commit. */

@@ -138,8 +138,8 @@ static bool make_meta_before_data(const struct tape *tape, struct tape *ret)
     return is_changed;
 }
 
-/* Answers leave when pages or a frame are written, and the sync is made afterwards. They do not leave
- * before their call came. */
+/* Answers leave when pages or a frame are written, and the sync is made afterwards. They do not
+ * leave before their call came. */
 static bool make_ack_before_sync(const struct tape *tape, struct tape *ret)
 {
     bool is_changed = false;

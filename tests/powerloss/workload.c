@@ -6,8 +6,8 @@
  * fills while one is synced, and then waits for all answers.
  *
  * Servers die on the way: several times in the middle of the very first start (behind the mkdir,
- * behind the creation and behind the renaming of the data file and of the journal, behind a commit),
- * once in the middle of a round, in each sync of the start that follows, and at the end. What a
+ * behind the creation and behind the renaming of the data file and of the journal, behind a
+ * commit), once in the middle of a round, in each sync of the start that follows, and at the end. What a
  * killed process left unsynced is the next one's to be careful with. An operation without an answer
  * is posted again to the next server, and locks are reclaimed there.
  */
@@ -316,8 +316,8 @@ static const char *run_first_starts(struct workload *workload)
     return workload->is_process ? die_in(workload, process, 3) : die_in(workload, full, 7);
 }
 
-/* Directory above, directory, tables that take what the journal had, first frame: it dies in each of
- * these syncs. */
+/* Directory above, directory, tables that take what the journal had, first frame: it dies in each
+ * of these syncs. */
 static const char *run_second_starts(struct workload *workload)
 {
     static const struct death full[] = {

@@ -192,7 +192,7 @@ TEST_OF(test_lmdb_journal__cut_is_refused, struct fixture *fixture)
     refused_by_both(fixture, 74, "another length");
 }
 
-/* The machine stopped in an unsynced run: any frame may be missing, and what is before it counts. */
+/* The machine stopped in an unsynced run: any frame may be missing, those before it count. */
 TEST_OF(test_lmdb_journal__unsynced_run_is_read_up_to_the_first_gap, struct fixture *fixture)
 {
     struct store_summary summary;
