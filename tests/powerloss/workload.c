@@ -7,9 +7,9 @@
  *
  * Servers die on the way: several times in the middle of the very first start (behind the mkdir,
  * behind the creation and behind the renaming of the data file and of the journal, behind a
- * commit), once in the middle of a round, in each sync of the start that follows, and at the end. What a
- * killed process left unsynced is the next one's to be careful with. An operation without an answer
- * is posted again to the next server, and locks are reclaimed there.
+ * commit), once in the middle of a round, in each sync of the start that follows, and at the end.
+ * What a killed process left unsynced is the next one's to be careful with. An operation without an
+ * answer is posted again to the next server, and locks are reclaimed there.
  */
 #include "workload.h"
 
