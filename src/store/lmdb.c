@@ -14,8 +14,9 @@
  *
  * A commit is a frame of the journal: one write of whole blocks, and one sync of it. When the
  * journal is full, the tables take what it comes to (fold.h) with the batch that had no space, in
- * one commit of LMDB; and so at the beginning and at the end of a run, and before a copy. Without a
- * journal every batch goes into the tables.
+ * one commit of LMDB; and so when there is more to fold than batches should wait for, at the
+ * beginning and at the end of a run, and before a copy. Without a journal every batch goes into the
+ * tables.
  *
  * The key of a record is its slot and slots are used again last-freed-first, so a fold dirties
  * pages in proportion to what changed and not to what is stored (P7). LMDB syncs each of its
@@ -238,7 +239,8 @@ static int lmdb_walk(void *self, struct store_slots slots, store_visit_fn visit,
  * it (5). What is damaged in the tables is removed with the first batch. */
 static bool may_append(struct lmdb *lmdb, const struct store_batch *batch)
 {
-    return !lmdb->has_strays && journal_has_space(&lmdb->journal, batch) &&
+    return !lmdb->has_strays && !lmdb_fold_is_due(lmdb) &&
+           journal_has_space(&lmdb->journal, batch) &&
            reserve_can_spend(&lmdb->reserve, lmdb_space_fold_need(lmdb), 2 * lmdb->tree_len);
 }
 

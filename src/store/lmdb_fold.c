@@ -11,16 +11,52 @@
  *   needed       missing          counts the store incomplete   the same
  *   needed       damaged          refuses                       refuses
  *
+ * Batches wait while there is a fold. How long one takes is the disk's: a record all over a large
+ * table is a page, and a page of a slow disk some milliseconds. So it is measured, and the next one
+ * comes before there is more to fold than fits BEARABLE_NS.
+ *
  * The place gets a new id in the commit that folds what was found, so the frames of the run before
  * count up to that commit and never again.
  */
 #include "store/lmdb_store.h"
 
+#include "base/check.h"
+#include "base/minmax.h"
+#include "base/units.h"
 #include "store/backend.h"
 #include "store/unsynced.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <time.h>
+
+#define BEARABLE_NS (250 * MS_NS)
+
+enum {
+    FOLD_MAX_FIRST = 8192, /* changes, while nothing was measured */
+    FOLD_MAX_LEAST = 1024, /* below it every batch would be folded */
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+bool lmdb_fold_is_due(const struct lmdb *lmdb)
+{
+    uint32_t most = lmdb->fold_max > 0 ? lmdb->fold_max : FOLD_MAX_FIRST;
+    return lmdb->fold.changed.count > most;
+}
+
+/* One that had little to do says nothing of a large one, but that it may be larger. */
+static void note_duration(struct lmdb *lmdb, uint32_t count, uint64_t took_ns)
+{
+    uint64_t most = count * BEARABLE_NS / (took_ns + 1);
+    if (count >= FOLD_MAX_LEAST || took_ns > BEARABLE_NS)
+        lmdb->fold_max = (uint32_t)min_u64(max_u64(most, FOLD_MAX_LEAST), UINT32_MAX);
+}
 
 /* ---- one commit of LMDB ---- */
 
@@ -95,7 +131,9 @@ static int fold_to(struct lmdb *lmdb, const struct store_batch *batch,
     reserve_grow(&lmdb->reserve, lmdb_space_fold_need(lmdb));
     if (!fold_take(&lmdb->fold, &lmdb->journal, batch, &list))
         return ENOMEM;
+    uint64_t begin_ns = now_ns();
     int code = write_tables(lmdb, &list, batch != NULL, place);
+    note_duration(lmdb, list.count, now_ns() - begin_ns);
     fold_list_free(&list);
     if (code != 0)
         return code;

@@ -16,6 +16,7 @@ struct lmdb {
     struct fold fold;          /* what the journal has and the tables do not; */
     struct fold_list unfolded; /* of a reader, which leaves both as they are */
     struct reserve reserve;
+    uint32_t fold_max; /* so many changes are folded in bearable time on this disk */
     uint64_t tree_len; /* what the next commit may have to copy at most */
     bool sync_process;
     /* Damaged records lie behind every intact one, from this slot on; the first commit removes
@@ -39,6 +40,8 @@ __attribute__((warn_unused_result)) int lmdb_open_reader(struct lmdb *lmdb,
  * that is NULL, durably. Both were added to `fold`. LMDB's code. */
 __attribute__((warn_unused_result)) int lmdb_fold(struct lmdb *lmdb,
                                                   const struct store_batch *batch);
+/* Are as many changes waiting as a fold should have? */
+bool lmdb_fold_is_due(const struct lmdb *lmdb);
 /* The same at the end of a run: the next start needs no journal. */
 __attribute__((warn_unused_result)) int lmdb_fold_last(struct lmdb *lmdb);
 /* The tables are open. Finds what the journal of the last run has and they do not. `is_lost`: the

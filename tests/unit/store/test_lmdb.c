@@ -16,16 +16,19 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SLOTS = 300, NOBODY = 65534 };
 
 /* Stands in for the C library's, for LMDB too, and counts. */
 static int sync_count;
+static struct timespec sync_lasts; /* on this disk, and nothing of it is anybody else's time */
 
 int fdatasync(int fd)
 {
     sync_count++;
+    (void)nanosleep(&sync_lasts, NULL);
     return (int)syscall(SYS_fdatasync, fd);
 }
 
@@ -459,6 +462,47 @@ TEST_OF(test_lmdb__syncs_what_it_promises, struct fixture *fixture)
         store_close(store); /* what the tables get then is synced in both modes */
         assert_int_equal(sync_count, 1);
     }
+}
+
+/* The number of the frame at the start of the journal: another one when that was begun again. */
+static uint64_t first_frame(const struct fixture *fixture)
+{
+    char bytes[24 + 1];
+    assert_int_equal(place_read(&fixture->place, "journal", bytes, 24), 24);
+    return load_be64((const uint8_t *)bytes + 16);
+}
+
+static void commit_slots(struct model *model, struct store *store, uint32_t from, uint32_t count)
+{
+    model_begin(model);
+    for (uint32_t slot = from; slot < from + count; slot++)
+        model_put(model, RECORD_REGISTRANT, slot);
+    model_commit(model_end(model, false), store);
+}
+
+/* Batches wait for a fold: on a disk that needs long for one, the next has less to do. */
+TEST_OF(test_lmdb__folds_less_on_a_slow_disk, struct fixture *fixture)
+{
+    enum { MANY = 2000, LEAST = 1024, STEP = 100 };
+    struct store_failure failure;
+    struct store *store = place_open(fixture->place.url, false);
+    struct model model;
+    model_init(&model, MANY);
+    commit_slots(&model, store, 0, MANY);
+    sync_lasts.tv_nsec = 600000000;
+    assert_int_equal(store_fold(store, &failure), 0);
+    sync_lasts.tv_nsec = 0;
+    commit_slots(&model, store, 0, STEP);
+    uint64_t first = first_frame(fixture);
+    uint32_t slot = STEP;
+    for (; slot < MANY && first_frame(fixture) == first; slot += STEP)
+        commit_slots(&model, store, slot, STEP);
+    assert_in_range(slot, LEAST, LEAST + 4 * STEP); /* not 16 MiB of them */
+    const char *difference = model_compare(&model, store);
+    store_close(store);
+    model_done(&model);
+    if (difference != NULL)
+        fail_msg("%s", difference);
 }
 
 TEST_MAIN(set_up, place_fixture_done, NULL, NULL)
