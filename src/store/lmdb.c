@@ -110,19 +110,19 @@ struct reading {
     store_visit_fn visit;
     void *context;
     /* Of a reader: changes of this kind that the tables do not have, and were not visited yet. */
-    const struct record_change *change, *changes_end;
-    int stop; /* what the visitor returned */
+    uint32_t change, changes_end; /* places in `unfolded` */
+    int stop;                     /* what the visitor returned */
 };
 
 /* Visits what was put before a slot, and passes over what was removed. True: the slot itself is
  * among them. */
-static bool visit_changes(struct reading *reading, uint64_t slot)
+static bool visit_changes(const struct lmdb *lmdb, struct reading *reading, uint64_t slot)
 {
     bool is_there = false;
-    for (; reading->stop == 0 && reading->change < reading->changes_end &&
-           reading->change->slot <= slot;
-         reading->change++) {
-        const struct record_change *change = reading->change;
+    for (; reading->stop == 0 && reading->change < reading->changes_end; reading->change++) {
+        const struct record_change *change = &lmdb->unfolded.changes[reading->change];
+        if (change->slot > slot)
+            break;
         is_there |= change->slot == slot;
         if (!change->deleted)
             reading->stop =
@@ -149,7 +149,7 @@ static int load_table(const struct lmdb *lmdb, struct reading *reading)
         memcpy(&slot, key.mv_data, sizeof slot);
         if (slot >= reading->end)
             break;
-        if (!visit_changes(reading, slot) && reading->stop == 0)
+        if (!visit_changes(lmdb, reading, slot) && reading->stop == 0)
             reading->stop = reading->visit(reading->context, (enum record_kind)reading->kind, slot,
                                            (struct bytes){value.mv_data, (uint32_t)value.mv_size});
     }
@@ -161,18 +161,18 @@ static int load_table(const struct lmdb *lmdb, struct reading *reading)
 static int load_kind(const struct lmdb *lmdb, struct reading *reading, int kind)
 {
     const struct fold_list *unfolded = &lmdb->unfolded;
-    const struct record_change *list_end = unfolded->changes + unfolded->count;
     int code = 0;
     reading->kind = kind;
     reading->from = 0;
     reading->end = UINT64_MAX;
     reading->change = reading->changes_end;
-    while (reading->changes_end < list_end && (int)reading->changes_end->kind == kind)
+    while (reading->changes_end < unfolded->count &&
+           (int)unfolded->changes[reading->changes_end].kind == kind)
         reading->changes_end++;
     if (!lmdb->env.is_missing[kind])
         code = load_table(lmdb, reading);
     if (code == 0)
-        (void)visit_changes(reading, UINT64_MAX);
+        (void)visit_changes(lmdb, reading, UINT64_MAX);
     return code;
 }
 
@@ -193,8 +193,7 @@ static int lmdb_load(void *self, store_visit_fn visit, void *context,
     const struct lmdb *lmdb = self;
     if (!lmdb->directory.is_reader && lmdb_fold_all(self, ret_failure) != 0)
         return -EIO;
-    struct reading reading = {
-        .visit = visit, .context = context, .changes_end = lmdb->unfolded.changes};
+    struct reading reading = {.visit = visit, .context = context};
     int code = mdb_txn_begin(lmdb->env.env, NULL, MDB_RDONLY, &reading.txn);
     for (int kind = RECORD_SERVER; code == 0 && reading.stop == 0 && kind < RECORD_KIND_END; kind++)
         code = load_kind(lmdb, &reading, kind);
