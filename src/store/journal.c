@@ -1,7 +1,7 @@
 /*
  * journal.c -- the frames of a journal; see journal.h. journal_file.c makes and opens the file.
  *
- * A frame, big-endian:
+ * The owner, twice, at 0 and 512: magic, CRC-32C of what follows, id. A frame, big-endian:
  *
  *    0  u32  magic
  *    4  u32  CRC-32C of everything behind this field, up to the end of the changes
@@ -27,8 +27,16 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { HEADER_LEN = 40, CHECKED_FROM = 8 };
-static const uint32_t MAGIC = 0x48464a31; /* "HFJ1" */
+enum {
+    HEADER_LEN = 40,
+    CHECKED_FROM = 8,
+    FRAMES_FROM = JOURNAL_BLOCK, /* behind the owner's block */
+    OWNER_LEN = 16,              /* magic, checksum, id */
+    OWNER_PLACES = 2,
+    SECTOR_LEN = 512,
+};
+static const uint32_t MAGIC = 0x48464a31;       /* "HFJ1" */
+static const uint32_t OWNER_MAGIC = 0x48464f31; /* "HFO1" */
 
 struct header {
     uint64_t id, number, changes_len;
@@ -46,7 +54,7 @@ static uint64_t frame_len(uint64_t changes_len)
 /* False: no frame, or none that ends within the file. */
 static bool get_header(const struct journal *journal, uint64_t at, struct header *ret)
 {
-    if (journal->len - at < HEADER_LEN || load_be32(journal->map + at) != MAGIC)
+    if (at >= journal->len || load_be32(journal->map + at) != MAGIC)
         return false;
     const uint8_t *bytes = journal->map + at;
     *ret = (struct header){
@@ -119,36 +127,6 @@ struct store_batch journal_get(const struct journal *journal, uint32_t index)
     return batch_at(journal, frame->at, frame->len, frame->count);
 }
 
-/* ---- writing ---- */
-
-int journal_begin(struct journal *journal)
-{
-    journal_restart(journal);
-    journal->number = 0;
-    ssize_t len = getrandom(&journal->id, sizeof journal->id, 0);
-    return len == (ssize_t)sizeof journal->id ? 0 : -EIO;
-}
-
-bool journal_has_space(const struct journal *journal, const struct store_batch *batch)
-{
-    return batch->changes.len <= journal->len &&
-           frame_len(batch->changes.len) <= journal->len - journal->end;
-}
-
-static void put_header(uint8_t bytes[static HEADER_LEN], const struct journal *journal,
-                       const struct store_batch *batch)
-{
-    memset(bytes, 0, HEADER_LEN);
-    store_be32(bytes, MAGIC);
-    store_be64(bytes + 8, journal->id);
-    store_be64(bytes + 16, journal->number + 1);
-    store_be64(bytes + 24, batch->changes.len);
-    store_be32(bytes + 32, batch->count);
-    uint32_t crc = crc32c(0, (struct bytes){bytes + CHECKED_FROM, HEADER_LEN - CHECKED_FROM});
-    crc = crc32c(crc, (struct bytes){batch->changes.at, (uint32_t)batch->changes.len});
-    store_be32(bytes + 4, crc);
-}
-
 /* All of it, however often the kernel takes a part. */
 static int write_parts(int fd, struct iovec *parts, int count, uint64_t at)
 {
@@ -168,6 +146,77 @@ static int write_parts(int fd, struct iovec *parts, int count, uint64_t at)
         }
     }
     return 0;
+}
+
+/* ---- whose it is ---- */
+
+static bool has_owner(const struct journal *journal, uint32_t place, uint64_t id)
+{
+    const uint8_t *bytes = journal->map + (size_t)place * SECTOR_LEN;
+    return load_be32(bytes) == OWNER_MAGIC && load_be64(bytes + CHECKED_FROM) == id &&
+           load_be32(bytes + 4) ==
+               crc32c(0, (struct bytes){bytes + CHECKED_FROM, OWNER_LEN - CHECKED_FROM});
+}
+
+bool journal_is_of(const struct journal *journal, uint64_t id)
+{
+    return has_owner(journal, 0, id) || has_owner(journal, 1, id);
+}
+
+static int put_owner(const struct journal *journal, uint32_t place)
+{
+    uint8_t bytes[OWNER_LEN];
+    store_be32(bytes, OWNER_MAGIC);
+    store_be64(bytes + CHECKED_FROM, journal->id);
+    store_be32(bytes + 4,
+               crc32c(0, (struct bytes){bytes + CHECKED_FROM, OWNER_LEN - CHECKED_FROM}));
+    struct iovec part = {bytes, sizeof bytes};
+    return write_parts(journal->fd, &part, 1, (uint64_t)place * SECTOR_LEN);
+}
+
+int journal_begin(struct journal *journal, uint64_t old)
+{
+    journal_restart(journal);
+    journal->number = 0;
+    if (getrandom(&journal->id, sizeof journal->id, 0) != (ssize_t)sizeof journal->id)
+        return -EIO;
+    /* What a killed process left in the page cache: the place that keeps the old id must have it on
+     * the disk before the other one is written over. */
+    if (fdatasync(journal->fd) != 0)
+        return -errno;
+    int code = put_owner(journal, has_owner(journal, 0, old) ? 1 : 0);
+    return code == 0 && fdatasync(journal->fd) != 0 ? -errno : code;
+}
+
+int journal_settle(const struct journal *journal)
+{
+    int code = 0;
+    for (uint32_t place = 0; code == 0 && place < OWNER_PLACES; place++)
+        if (!has_owner(journal, place, journal->id))
+            code = put_owner(journal, place);
+    return code;
+}
+
+/* ---- writing ---- */
+
+bool journal_has_space(const struct journal *journal, const struct store_batch *batch)
+{
+    return journal->fd >= 0 && batch->changes.len <= journal->len &&
+           frame_len(batch->changes.len) <= journal->len - journal->end;
+}
+
+static void put_header(uint8_t bytes[static HEADER_LEN], const struct journal *journal,
+                       const struct store_batch *batch)
+{
+    memset(bytes, 0, HEADER_LEN);
+    store_be32(bytes, MAGIC);
+    store_be64(bytes + 8, journal->id);
+    store_be64(bytes + 16, journal->number + 1);
+    store_be64(bytes + 24, batch->changes.len);
+    store_be32(bytes + 32, batch->count);
+    uint32_t crc = crc32c(0, (struct bytes){bytes + CHECKED_FROM, HEADER_LEN - CHECKED_FROM});
+    crc = crc32c(crc, (struct bytes){batch->changes.at, (uint32_t)batch->changes.len});
+    store_be32(bytes + 4, crc);
 }
 
 int journal_append(struct journal *journal, const struct store_batch *batch, bool must_sync)
@@ -193,6 +242,6 @@ int journal_append(struct journal *journal, const struct store_batch *batch, boo
 
 void journal_restart(struct journal *journal)
 {
-    journal->end = 0;
+    journal->end = FRAMES_FROM;
     journal->frame_count = 0;
 }

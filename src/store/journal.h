@@ -3,8 +3,8 @@
  *
  *   DIR/journal   a file of fixed length, written with zeros when it is made:
  *
- *   | frame 41 | frame 42 | frame 43 | what is left of older laps ...          |
- *   0                                ^ end                                     len
+ *   | owner | frame 41 | frame 42 | frame 43 | older frames, or zeros ...        |
+ *   0       4096                             ^ end                               len
  *
  * A frame is a batch behind a header, begins at the start of a block and ends with the last byte of
  * one. Appending one is a write of blocks that the file has already, and one sync of it. When the
@@ -13,7 +13,9 @@
  * A frame counts if its checksum is right, it carries the id of this run of the store, and its
  * number is one more than that of the frame before, of which the first is one more than what the
  * tables have. Who holds the tables keeps id, number and length with them, and takes another id at
- * every start.
+ * every start. The block of the owner has the id, too: a file without it is of another store, or of
+ * another run, and says nothing of what is missing. It has two places for it, in sectors of their
+ * own: the new id is written beside the old one, then the tables take it, then it is in both.
  *
  * Always true:
  *  (1) No block is written that holds a part of a frame that the tables do not have.
@@ -49,13 +51,24 @@ uint64_t journal_wanted_len(void);
 __attribute__((warn_unused_result)) int journal_make(const struct directory *directory,
                                                      uint64_t len);
 
-/* Opens the file. 0 or negative errno: -ENOENT, -EINVAL when it has a length of no journal. */
+/* Opens the file. 0 or negative errno: -ENOENT; -EINVAL when it is no file, or has a length of no
+ * journal; -EBUSY when another server has it. */
 __attribute__((warn_unused_result)) int journal_open(struct journal *ret,
                                                      const struct directory *directory);
 void journal_close(struct journal *journal);
 
-/* Begins with an id that was never used. 0 or negative errno. */
-__attribute__((warn_unused_result)) int journal_begin(struct journal *journal);
+/* Is it of this run? */
+bool journal_is_of(const struct journal *journal, uint64_t id);
+
+/* Begins with an id that was never used, and is durably the file's beside `old`, whose frames still
+ * count. 0 or negative errno. */
+__attribute__((warn_unused_result)) int journal_begin(struct journal *journal, uint64_t old);
+/* The tables know the id: no other one counts. A crash may still find both. */
+__attribute__((warn_unused_result)) int journal_settle(const struct journal *journal);
+
+/* Are all its blocks its own, and may they be written? What restores zeros as holes leaves a file
+ * that needs space when it is written. */
+bool journal_is_solid(const struct journal *journal);
 
 /* Finds the frames behind `number` under this id. True: behind what was found there are others that
  * count, so something is missing in between (2). */

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -30,16 +31,22 @@ uint64_t journal_wanted_len(void)
 {
     const char *text = getenv("HOLDFAST_JOURNAL_LEN");
     uint64_t len = text != NULL ? strtoull(text, NULL, 10) : USUAL_LEN;
+    if (len < 2 * JOURNAL_BLOCK)
+        return 0;
     return len > LEN_MAX ? LEN_MAX : len / JOURNAL_BLOCK * JOURNAL_BLOCK;
+}
+
+/* The largest file that this process may write. */
+static bool is_allowed(uint64_t len)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= len;
 }
 
 static bool has_ample_room(const struct directory *directory, uint64_t len)
 {
     struct statvfs disk;
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < len)
-        return false;
-    return fstatvfs(directory->fd, &disk) == 0 &&
+    return is_allowed(len) && fstatvfs(directory->fd, &disk) == 0 &&
            (uint64_t)disk.f_bavail * disk.f_frsize >= AMPLE * len;
 }
 
@@ -60,6 +67,7 @@ static int write_zeros(int fd, uint64_t len)
 
 int journal_make(const struct directory *directory, uint64_t len)
 {
+    (void)unlinkat(directory->fd, NEW_FILE, 0); /* of a start that was killed */
     if (!has_ample_room(directory, len))
         return -ENOSPC;
     int fd = openat(directory->fd, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -73,7 +81,7 @@ int journal_make(const struct directory *directory, uint64_t len)
         code = directory_rename(directory, NEW_FILE, JOURNAL_FILE);
     }
     if (code != 0)
-        (void)unlinkat(directory->fd, NEW_FILE, 0); /* a leftover does no harm */
+        (void)unlinkat(directory->fd, NEW_FILE, 0);
     return code;
 }
 
@@ -83,7 +91,8 @@ static int map_file(struct journal *journal)
     if (fstat(journal->fd, &status) != 0)
         return -errno;
     uint64_t len = (uint64_t)status.st_size;
-    if (!S_ISREG(status.st_mode) || len == 0 || len > LEN_MAX || len % JOURNAL_BLOCK != 0)
+    if (!S_ISREG(status.st_mode) || len < 2 * JOURNAL_BLOCK || len > LEN_MAX ||
+        len % JOURNAL_BLOCK != 0)
         return -EINVAL;
     journal->frames = calloc(len / JOURNAL_BLOCK, sizeof *journal->frames);
     if (journal->frames == NULL)
@@ -100,16 +109,28 @@ int journal_open(struct journal *ret, const struct directory *directory)
 {
     *ret = (struct journal){.fd = -1};
     int mode = directory->is_reader ? O_RDONLY : O_RDWR;
-    struct journal journal = {.fd = openat(directory->fd, JOURNAL_FILE, mode | O_CLOEXEC)};
+    struct journal journal = {
+        .fd = openat(directory->fd, JOURNAL_FILE, mode | O_CLOEXEC | O_NONBLOCK)};
     if (journal.fd < 0)
         return -errno;
     int code = map_file(&journal);
+    /* A link may lead to the journal of another store. */
+    if (code == 0 && !directory->is_reader && flock(journal.fd, LOCK_EX | LOCK_NB) != 0)
+        code = -EBUSY;
     if (code != 0) {
         journal_close(&journal);
         return code;
     }
     *ret = journal;
     return 0;
+}
+
+bool journal_is_solid(const struct journal *journal)
+{
+    struct stat status;
+    return is_allowed(journal->len) && fstat(journal->fd, &status) == 0 &&
+           ((uint64_t)status.st_blocks * 512 >= journal->len ||
+            fallocate(journal->fd, 0, 0, (off_t)journal->len) == 0);
 }
 
 void journal_close(struct journal *journal)

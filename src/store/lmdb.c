@@ -176,9 +176,19 @@ static int load_kind(const struct lmdb *lmdb, struct reading *reading, int kind)
     return code;
 }
 
+static int refuse(const struct lmdb *lmdb, struct store_failure *ret_failure)
+{
+    store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: %s", lmdb->directory.path,
+               lmdb->has_failed ? "an earlier commit failed; start again"
+                                : "it was opened read-only");
+    return -EIO;
+}
+
 static int lmdb_fold_all(void *self, struct store_failure *ret_failure)
 {
     struct lmdb *lmdb = self;
+    if (lmdb->has_failed)
+        return refuse(lmdb, ret_failure);
     int code = lmdb->fold.changed.count > 0 ? lmdb_fold(lmdb, NULL) : 0;
     if (code == 0)
         return 0;
@@ -253,14 +263,10 @@ static int lmdb_commit(void *self, const struct store_batch *batch,
                        struct store_failure *ret_failure)
 {
     struct lmdb *lmdb = self;
-    if (lmdb->has_failed || lmdb->directory.is_reader) {
-        store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: %s", lmdb->directory.path,
-                   lmdb->has_failed ? "an earlier commit failed; start again"
-                                    : "it was opened read-only");
-        return -EIO;
-    }
+    if (lmdb->has_failed || lmdb->directory.is_reader)
+        return refuse(lmdb, ret_failure);
     int code = fold_add(&lmdb->fold, batch) ? 0 : ENOMEM;
-    bool is_appended = may_append(lmdb, batch);
+    bool is_appended = code == 0 && may_append(lmdb, batch);
     if (code == 0)
         code = is_appended ? append(lmdb, batch) : lmdb_fold(lmdb, batch);
     if (code != 0) {

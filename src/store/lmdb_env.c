@@ -90,7 +90,7 @@ void lmdb_env_close(struct lmdb_env *env)
 
 const char *lmdb_env_table_name(int table)
 {
-    return table == LMDB_ENV_PLACE ? "journal" : record_kind_name((enum record_kind)table);
+    return table == LMDB_ENV_PLACE ? "place" : record_kind_name((enum record_kind)table);
 }
 
 static bool is_known(const MDB_val *name)

@@ -9,7 +9,9 @@
  *   none needed  whatever it is   makes or begins it            does not look at it
  *   needed       whole            folds it, begins it again     reads its frames with the tables
  *   needed       missing          counts the store incomplete   the same
- *   needed       damaged          refuses                       refuses
+ *   needed       damaged, or of   refuses                       refuses
+ *                another run
+ *   no data.mdb  there            counts the store incomplete   refuses
  *
  * Batches wait while there is a fold. How long one takes is the disk's: a record all over a large
  * table is a page, and a page of a slow disk some milliseconds. So it is measured, and the next one
@@ -166,15 +168,15 @@ static int refuse(const struct lmdb *lmdb, const char *what, struct store_failur
     return -EIO;
 }
 
-/* Somebody removed it. A crash before the first batch must not hide that: invariant (2). */
-static int go_without(struct lmdb *lmdb, struct store_summary *summary,
-                      struct store_failure *ret_failure)
+/* A crash before the first batch must not hide it: invariant (2). */
+int lmdb_fold_go_without(struct lmdb *lmdb, const char *file, struct store_summary *summary,
+                         struct store_failure *ret_failure)
 {
     summary->may_have_lost = true;
     (void)snprintf(summary->note, sizeof summary->note,
-                   "store lmdb:%.200s: journal is missing, and with it the last changes; the store "
-                   "counts as incomplete",
-                   lmdb->directory.path);
+                   "store lmdb:%.200s: %s is missing, and with it changes that were acknowledged; "
+                   "the store counts as incomplete",
+                   lmdb->directory.path, file);
     if (lmdb->directory.is_reader)
         return 0;
     lmdb->is_loss_marked = true;
@@ -210,7 +212,7 @@ int lmdb_fold_find(struct lmdb *lmdb, bool is_lost, struct store_summary *summar
         return -EIO;
     }
     if (code != 0) {
-        directory_fail(&lmdb->directory, "cannot read table \"journal\" of data.mdb", code,
+        directory_fail(&lmdb->directory, "cannot read table \"place\" of data.mdb", code,
                        ret_failure);
         return -EIO;
     }
@@ -218,9 +220,11 @@ int lmdb_fold_find(struct lmdb *lmdb, bool is_lost, struct store_summary *summar
         return 0;
     code = -journal_open(&lmdb->journal, &lmdb->directory);
     if (code == ENOENT)
-        return go_without(lmdb, summary, ret_failure);
+        return lmdb_fold_go_without(lmdb, JOURNAL_FILE, summary, ret_failure);
     if (code == EINVAL || (code == 0 && lmdb->journal.len != place.journal_len))
         return refuse(lmdb, "has another length than it had", ret_failure);
+    if (code == 0 && !journal_is_of(&lmdb->journal, place.id))
+        return refuse(lmdb, "is of another store, or of another run of this one", ret_failure);
     if (code == 0 && journal_find(&lmdb->journal, place.id, place.number) && !is_lost)
         return refuse(lmdb, "is damaged", ret_failure);
     if (code == 0)
@@ -231,43 +235,63 @@ int lmdb_fold_find(struct lmdb *lmdb, bool is_lost, struct store_summary *summar
     return -EIO;
 }
 
-/* A journal that was closed may be there, of any length. */
+/* One that was closed may be there, of any length. One with frames that are needed stays. */
 static int make_journal(struct lmdb *lmdb)
 {
     uint64_t len = journal_wanted_len();
-    if (len == 0 || lmdb->journal.fd >= 0)
+    if (lmdb->journal.fd >= 0)
+        return journal_is_solid(&lmdb->journal) ? 0 : -ENOSPC;
+    if (len == 0)
         return 0;
-    if (journal_open(&lmdb->journal, &lmdb->directory) == 0)
+    if (journal_open(&lmdb->journal, &lmdb->directory) == 0 && journal_is_solid(&lmdb->journal))
         return 0;
+    journal_close(&lmdb->journal);
     int code = journal_make(&lmdb->directory, len);
     return code != 0 ? code : journal_open(&lmdb->journal, &lmdb->directory);
+}
+
+/* The tables take what the last run left, and the journal is this run's. */
+static int begin_journal(struct lmdb *lmdb)
+{
+    struct journal begun = lmdb->journal; /* its frames are needed until the commit */
+    int code = -journal_begin(&begun, lmdb->journal.id);
+    if (code == 0)
+        code = fold_to(lmdb, NULL, &(struct lmdb_place){begun.id, begun.number, begun.len});
+    if (code == 0)
+        code = -journal_settle(&begun);
+    if (code == 0)
+        lmdb->journal = begun;
+    return code;
+}
+
+/* The same without one for this run. */
+static int end_journal(struct lmdb *lmdb)
+{
+    int code = lmdb_fold_last(lmdb);
+    journal_close(&lmdb->journal);
+    return code;
 }
 
 int lmdb_fold_begin(struct lmdb *lmdb, struct store_summary *summary,
                     struct store_failure *ret_failure)
 {
-    int code = make_journal(lmdb);
-    if (code != 0 && summary->note[0] == '\0')
-        (void)snprintf(summary->note, sizeof summary->note,
-                       "store lmdb:%.200s: cannot create journal: %s; commits take longer without "
-                       "one. A start with more free space creates it",
-                       lmdb->directory.path, strerror(-code));
-    /* Names that a killed start has made are durable before the tables speak of them. */
-    code = directory_sync(&lmdb->directory);
+    /* Names that a killed start has made are durable before the tables speak of them, and data.mdb
+     * before there is a journal. */
+    int code = directory_sync(&lmdb->directory);
     if (code != 0) {
         directory_fail(&lmdb->directory, "cannot sync the directory", -code, ret_failure);
         return -EIO;
     }
-    if (lmdb->journal.fd < 0)
-        return 0;
-    struct journal begun = lmdb->journal; /* its frames are needed until the commit */
-    code = -journal_begin(&begun);
+    int no_journal = make_journal(lmdb);
+    if (no_journal != 0 && summary->note[0] == '\0')
+        (void)snprintf(summary->note, sizeof summary->note,
+                       "store lmdb:%.200s: cannot create journal: %s; commits take longer without "
+                       "one. A start with more free space creates it",
+                       lmdb->directory.path, strerror(-no_journal));
+    if (lmdb->journal.fd >= 0)
+        code = no_journal != 0 ? end_journal(lmdb) : begin_journal(lmdb);
     if (code == 0)
-        code = fold_to(lmdb, NULL, &(struct lmdb_place){begun.id, begun.number, begun.len});
-    if (code != 0) {
-        directory_fail(&lmdb->directory, "cannot commit to data.mdb", code, ret_failure);
-        return -EIO;
-    }
-    lmdb->journal = begun;
-    return 0;
+        return 0;
+    directory_fail(&lmdb->directory, "cannot commit to data.mdb", code, ret_failure);
+    return -EIO;
 }

@@ -15,12 +15,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The state of data.mdb before this start touches it. */
 struct finding {
     enum unsynced_mark mark;
     bool exists;
     uint64_t file_len;
+    bool has_journal; /* which is made after it */
 };
 
 static int look(const struct lmdb *lmdb, struct finding *ret, struct store_failure *ret_failure)
@@ -43,6 +45,7 @@ static int look(const struct lmdb *lmdb, struct finding *ret, struct store_failu
         directory_fail(&lmdb->directory, "cannot find data.mdb", errno, ret_failure);
         return -EIO;
     }
+    finding.has_journal = faccessat(lmdb->directory.fd, JOURNAL_FILE, F_OK, 0) == 0;
     *ret = finding;
     return 0;
 }
@@ -229,7 +232,7 @@ static int summarize(struct lmdb *lmdb, struct store_summary *summary)
     for (uint32_t i = 0; i < lmdb->unfolded.count; i++) {
         const struct record_change *change = &lmdb->unfolded.changes[i];
         uint32_t *used = &summary->slots_used[change->kind];
-        if (!change->deleted && change->slot >= *used)
+        if (!change->deleted && change->slot < RECORD_SLOT_MAX && change->slot >= *used)
             *used = change->slot + 1;
     }
     return code;
@@ -247,6 +250,9 @@ int lmdb_open_server(struct lmdb *lmdb, struct store_summary *summary,
         return -EIO;
     if (is_lost && finding.exists && look(lmdb, &finding, ret_failure) != 0)
         return -EIO; /* the copy has another length */
+    if (!is_lost && !finding.exists && finding.has_journal &&
+        lmdb_fold_go_without(lmdb, LMDB_ENV_FILE, summary, ret_failure) != 0)
+        return -EIO;
     if (open_env(lmdb, &finding, ret_failure) != 0)
         return -EIO;
     int code = lmdb_space_begin(lmdb);

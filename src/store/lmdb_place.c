@@ -1,5 +1,5 @@
 /*
- * lmdb_place.c -- the one entry of table "journal"; see lmdb_place.h.
+ * lmdb_place.c -- the one entry of table "place"; see lmdb_place.h.
  *
  *    0  u32  format, 1
  *    4  u32  CRC-32C of what follows

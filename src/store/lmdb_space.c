@@ -45,12 +45,11 @@ uint64_t lmdb_space_fold_need(const struct lmdb *lmdb)
 }
 
 /*
- * The low-water mark is the sum of what can
- * come after a yes: two batches of new records, because the core fills one while another commits
- * and hears of the end of room only then; two of repeats, whose old pages come free for the third;
- * one SM_UNMON_ALL or FREE_ALL, which removes any number of records from any number of pages; and
- * a quarter more of what is there, because an UNLOCK out of the middle of a lock makes two of it,
- * each as long as it was, and must not fail (R-RNG-5).
+ * The low-water mark is the sum of what can come after a yes: two batches of new records, because
+ * the core fills one while another commits and hears of the end of room only then; two of repeats,
+ * whose old pages come free for the third; one SM_UNMON_ALL or FREE_ALL, which removes any number
+ * of records from any number of pages; and a quarter more of what is there, because an UNLOCK out
+ * of the middle of a lock makes two of it, each as long as it was, and must not fail (R-RNG-5).
  */
 void lmdb_space_adjust(struct lmdb *lmdb)
 {
@@ -105,8 +104,10 @@ static int turn_over(struct lmdb *lmdb)
 
 void lmdb_space_find(struct lmdb *lmdb)
 {
+    int code = 0;
     if (lmdb_env_space(&lmdb->env).fresh_len >= WORTH_A_COMMIT)
-        lmdb->has_failed =
-            (lmdb->fold.changed.count > 0 ? lmdb_fold(lmdb, NULL) : turn_over(lmdb)) != 0;
-    lmdb_space_adjust(lmdb);
+        code = lmdb->fold.changed.count > 0 ? lmdb_fold(lmdb, NULL) : turn_over(lmdb);
+    lmdb->has_failed = code != 0;
+    if (code == 0)
+        lmdb_space_adjust(lmdb);
 }

@@ -50,6 +50,10 @@ __attribute__((warn_unused_result)) int lmdb_fold_last(struct lmdb *lmdb);
 __attribute__((warn_unused_result)) int lmdb_fold_find(struct lmdb *lmdb, bool is_lost,
                                                        struct store_summary *summary,
                                                        struct store_failure *ret_failure);
+/* A file of the store is missing that it had. Likewise. */
+__attribute__((warn_unused_result)) int lmdb_fold_go_without(struct lmdb *lmdb, const char *file,
+                                                             struct store_summary *summary,
+                                                             struct store_failure *ret_failure);
 /* The tables take that, and a journal begins for this run, if there can be one. Likewise. */
 __attribute__((warn_unused_result)) int lmdb_fold_begin(struct lmdb *lmdb,
                                                         struct store_summary *summary,

@@ -120,8 +120,11 @@ bool reserve_can_spend(struct reserve *reserve, uint64_t len, uint64_t beyond_le
     if (len > AHEAD_LEN - MARGIN_LEN + beyond_len)
         return false;
     uint64_t wanted_len = reserve->low_len + MARGIN_LEN + len;
-    reserve_grow(reserve, wanted_len);
-    return ahead_len_of(reserve) >= wanted_len;
+    if (ahead_len_of(reserve) >= wanted_len)
+        return true;
+    /* By a slice at least: each time is a sync. */
+    reserve_grow(reserve, wanted_len + SLICE_LEN);
+    return fdatasync(reserve->fd) == 0 && ahead_len_of(reserve) >= wanted_len;
 }
 
 void reserve_refill(struct reserve *reserve)

@@ -40,8 +40,8 @@ void reserve_note_spare(struct reserve *reserve, uint64_t spare_len);
  * by reserve_has_room. Not synced: the commit that needs it does that. */
 void reserve_grow(struct reserve *reserve, uint64_t ahead_len);
 
-/* Can `len` bytes be used without going below the low-water mark? Grows for that as far as the full
- * stretch, and so much beyond it. */
+/* Can `len` bytes be used without going below the low-water mark, also after a power loss? Grows
+ * for that as far as the full stretch, and so much beyond it, and syncs. */
 bool reserve_can_spend(struct reserve *reserve, uint64_t len, uint64_t beyond_len);
 
 /* Grows past the low-water mark, by a bounded piece: a start and a commit wait for it. */

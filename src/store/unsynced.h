@@ -3,8 +3,8 @@
  *
  * A run with --sync process leaves commits in the kernel's hands. They survive the process but not
  * the machine, so the directory carries the boot id of the kernel they were given to. A start that
- * opens the store under another boot id knows that changes may be missing and that the file may be
- * torn.
+ * opens the store under another boot id knows that changes may be missing, and that a data file of
+ * a version without a journal may be torn.
  */
 #ifndef STORE_UNSYNCED_H
 #define STORE_UNSYNCED_H

@@ -316,14 +316,16 @@ static const char *run_first_starts(struct workload *workload)
     return workload->is_process ? die_in(workload, process, 3) : die_in(workload, full, 7);
 }
 
-/* Directory above, directory, tables that take what the journal had, first frame: it dies in each
- * of these syncs. */
+/* Directory above, directory, old and new owner of the journal, tables that take what it had, first
+ * frame: it dies in each of these syncs. */
 static const char *run_second_starts(struct workload *workload)
 {
-    static const struct death full[] = {
-        {TAPE_SYNC_BEGIN, 2}, {TAPE_SYNC_BEGIN, 3}, {TAPE_WRITE_SYNCED, 1}, {TAPE_SYNC_BEGIN, 4}};
-    static const struct death process[] = {{TAPE_SYNC_BEGIN, 3}, {TAPE_SYNC_BEGIN, 4}};
-    return workload->is_process ? die_in(workload, process, 2) : die_in(workload, full, 4);
+    static const struct death full[] = {{TAPE_SYNC_BEGIN, 2},   {TAPE_SYNC_BEGIN, 3},
+                                        {TAPE_SYNC_BEGIN, 4},   {TAPE_SYNC_BEGIN, 5},
+                                        {TAPE_WRITE_SYNCED, 1}, {TAPE_SYNC_BEGIN, 6}};
+    static const struct death process[] = {
+        {TAPE_SYNC_BEGIN, 4}, {TAPE_SYNC_BEGIN, 5}, {TAPE_SYNC_BEGIN, 6}};
+    return workload->is_process ? die_in(workload, process, 3) : die_in(workload, full, 6);
 }
 
 static const char *run_all(struct workload *workload, uint32_t rounds)

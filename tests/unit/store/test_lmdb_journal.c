@@ -136,16 +136,61 @@ TEST_OF(test_lmdb_journal__closed_store_needs_none, struct fixture *fixture)
     store_close(store);
 }
 
-/* An operator puts an old one back: it is of another run. */
+enum { JOURNAL_LEN = 16 << 20 };
+static char old[JOURNAL_LEN + 1];
+
+/* An operator puts another file in its place, which says nothing of what is missing. */
+TEST_OF(test_lmdb_journal__of_another_run_or_store_is_refused, struct fixture *fixture)
+{
+    make_killed(fixture, false);
+    assert_int_equal(place_read(&fixture->place, "journal", old, JOURNAL_LEN), JOURNAL_LEN);
+    make_killed(fixture, false); /* it takes what the first has, and begins its own */
+    struct store_failure failure;
+    struct store *store = open_reader(fixture, &failure);
+    assert_non_null(store);
+    expect_equal(fixture, store);
+    store_close(store);
+    place_write(&fixture->place, "journal", old, JOURNAL_LEN);
+    refused_by_both(fixture, 74, "journal is of another store, or of another run");
+    memset(old, 0, sizeof old);
+    place_write(&fixture->place, "journal", old, JOURNAL_LEN);
+    refused_by_both(fixture, 74, "journal is of another store, or of another run");
+}
+
+TEST_OF(test_lmdb_journal__without_data_is_a_loss_until_a_commit, struct fixture *fixture)
+{
+    struct store_summary summary;
+    make_killed(fixture, false);
+    assert_int_equal(unlink(place_file(&fixture->place, "data.mdb")), 0);
+    for (int i = 0; i < 3; i++) {
+        struct store *store = place_open(fixture->place.url, false);
+        store_summarize(store, &summary);
+        assert_int_equal(summary.may_have_lost, i < 2);
+        assert_int_equal(strstr(summary.note, "data.mdb is missing") != NULL, i == 0);
+        if (i == 1)
+            model_commit(model_next(&fixture->model), store);
+        store_close(store);
+    }
+}
+
+/* A pipe would keep who opens it waiting. */
+TEST_OF(test_lmdb_journal__that_is_no_file_is_refused, struct fixture *fixture)
+{
+    make_killed(fixture, false);
+    assert_int_equal(unlink(place_file(&fixture->place, "journal")), 0);
+    assert_int_equal(mkfifo(place_file(&fixture->place, "journal"), 0600), 0);
+    refused_by_both(fixture, 74, "journal");
+}
+
+/* What is left of one when nothing of it is needed does not matter. */
 TEST_OF(test_lmdb_journal__of_an_earlier_run_is_not_read, struct fixture *fixture)
 {
-    static char old[(16 << 20) + 1];
     make_killed(fixture, false);
-    assert_int_equal(place_read(&fixture->place, "journal", old, 16 << 20), 16 << 20);
+    assert_int_equal(place_read(&fixture->place, "journal", old, JOURNAL_LEN), JOURNAL_LEN);
     struct store *store = place_open(fixture->place.url, false);
     assert_int_equal(commit_some(store, &fixture->model), 0);
     store_close(store);
-    place_write(&fixture->place, "journal", old, 16 << 20);
+    place_write(&fixture->place, "journal", old, JOURNAL_LEN);
     store = place_open(fixture->place.url, false);
     expect_equal(fixture, store);
     store_close(store);
@@ -176,7 +221,7 @@ TEST_OF(test_lmdb_journal__missing_is_a_loss_until_a_commit, struct fixture *fix
 TEST_OF(test_lmdb_journal__damaged_is_refused_and_kept, struct fixture *fixture)
 {
     make_killed(fixture, false);
-    write_at(fixture, "journal", 100, 0xee); /* in the first frame, with others behind it */
+    write_at(fixture, "journal", BLOCK + 100, 0xee); /* in the first frame, with others behind it */
     refused_by_both(fixture, 74, "journal is damaged");
     refused_by_both(fixture, 74, "move journal away");
     assert_int_equal(unlink(place_file(&fixture->place, "journal")), 0); /* as it says */
@@ -205,7 +250,7 @@ TEST_OF(test_lmdb_journal__unsynced_run_is_read_up_to_the_first_gap, struct fixt
     store_close(store);
     static char bytes[(1 << 20) + 1];
     assert_int_equal(place_read(&fixture->place, "journal", bytes, 1 << 20), 1 << 20);
-    off_t at = 0;
+    off_t at = BLOCK;
     for (int frame = 0; frame < 5; frame++) { /* to where frame 6 begins */
         uint64_t len = 40 + load_be64((const uint8_t *)bytes + at + 24);
         at += (off_t)((len + BLOCK - 1) / BLOCK * BLOCK);
