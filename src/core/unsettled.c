@@ -103,11 +103,16 @@ void unsettled_add_lock(struct core *core, uint32_t slot)
     missed_more(core, client_at(core, client), &recovery->unsettled_count);
 }
 
+static void clear_bit(struct core *core, struct lock *lock)
+{
+    lock->is_unsettled = false;
+    core->unsettled.whole_count--;
+}
+
 static void settle_lock(struct core *core, struct lock *lock)
 {
     struct client *client = client_of(core, lock->claim.owner);
-    lock->is_unsettled = false;
-    core->unsettled.whole_count--;
+    clear_bit(core, lock);
     missed_less(core, client, &client->recovery.unsettled_count);
 }
 
@@ -116,8 +121,7 @@ void unsettled_detach(struct core *core, uint32_t slot)
     struct lock *lock = lock_at(core, slot);
     if (!lock->is_unsettled)
         return;
-    lock->is_unsettled = false;
-    core->unsettled.whole_count--;
+    clear_bit(core, lock);
     put_range(core, table_at(&core->locks.holdings, lock_holding(lock)), &lock->claim);
 }
 

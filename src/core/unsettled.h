@@ -49,7 +49,7 @@ bool unsettled_has_room(const struct core *core, uint32_t count);
 void unsettled_clear(struct core *core);
 
 /* These bytes are settled, whatever of them was not. False: a rest would need a slot that there is
- * not; nothing changed. */
+ * not; the set is as it was. */
 __attribute__((warn_unused_result)) bool unsettled_settle(struct core *core,
                                                           const struct claim *claim);
 

@@ -448,6 +448,7 @@ static int fill_a_disk_with_locks(void *context)
 static void run_mounted(int (*function)(void *context), struct fixture *fixture)
 {
     int result = place_in_child(function, fixture);
+    place_set_journal(NULL);
     if (result == CANNOT_MOUNT) {
         print_message("skipped: mounting a small file system needs root\n");
         skip();
@@ -473,6 +474,64 @@ TEST(test_reserve__locks_are_split_and_freed_without_room)
 TEST(test_reserve__room_comes_back_with_space)
 {
     run_mounted(grow_a_small_disk, *state);
+}
+
+/* These disks are too small for the usual journal; with a short one the rules are the same. */
+static void run_mounted_with_a_journal(int (*function)(void *context), struct fixture *fixture)
+{
+    place_set_journal("262144");
+    run_mounted(function, fixture);
+}
+
+TEST(test_reserve__full_disk_with_a_journal_never_fails_a_commit)
+{
+    run_mounted_with_a_journal(fill_a_small_disk, *state);
+}
+
+TEST(test_reserve__room_holds_the_longest_batches_with_a_journal)
+{
+    run_mounted_with_a_journal(fill_small_disks_with_long, *state);
+}
+
+TEST(test_reserve__locks_are_split_and_freed_without_room_with_a_journal)
+{
+    run_mounted_with_a_journal(fill_a_disk_with_locks, *state);
+}
+
+TEST(test_reserve__room_comes_back_with_space_with_a_journal)
+{
+    run_mounted_with_a_journal(grow_a_small_disk, *state);
+}
+
+/* No space can be had to fold another batch later: it goes into the tables at once. */
+static int stop_growing(void *context)
+{
+    struct fixture *fixture = context;
+    struct model *model = &fixture->model;
+    char first[4096 + 4 + 1];
+    struct rlimit limit;
+    struct store *store = open_or_null(fixture);
+    NEED(store != NULL);
+    NEED(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = place_len(&fixture->place, "data.mdb");
+    NEED(limit.rlim_cur > 16 * MIB); /* the journal's writes are allowed */
+    NEED(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    for (uint32_t round = 0; round < 3; round++) {
+        model_begin(model);
+        for (uint32_t slot = 0; slot < PUTS_PER_BATCH; slot++)
+            model_put(model, RECORD_LOCK, slot);
+        model_commit(model_end(model, true), store);
+        NEED(place_read(&fixture->place, "journal", first, 4100) == 4100);
+        NEED(memcmp(first + 4096, "\0\0\0\0", 4) == 0); /* no frame */
+    }
+    NEED(model_compare(model, store) == NULL);
+    store_close(store);
+    return 0;
+}
+
+TEST(test_reserve__what_could_not_be_folded_does_not_wait)
+{
+    assert_int_equal(place_in_child(stop_growing, *state), 0);
 }
 
 static int limit_the_file(void *context)
