@@ -128,9 +128,12 @@ int journal_open(struct journal *ret, const struct directory *directory)
 bool journal_is_solid(const struct journal *journal)
 {
     struct stat status;
-    return is_allowed(journal->len) && fstat(journal->fd, &status) == 0 &&
-           ((uint64_t)status.st_blocks * 512 >= journal->len ||
-            fallocate(journal->fd, 0, 0, (off_t)journal->len) == 0);
+    if (!is_allowed(journal->len) || fstat(journal->fd, &status) != 0)
+        return false;
+    if ((uint64_t)status.st_blocks * 512 >= journal->len)
+        return true;
+    /* One that compresses zeros, and never overwrites in place, has no space to give ahead. */
+    return fallocate(journal->fd, 0, 0, (off_t)journal->len) == 0 || errno == EOPNOTSUPP;
 }
 
 void journal_close(struct journal *journal)
