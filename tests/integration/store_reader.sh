@@ -68,7 +68,8 @@ has_records() { [ "$(grep -c '"lock"\|"registrant"' "$work/json")" -ge 2 ]; }
 
 for kind in closed killed lost torn cut; do
     made "$kind"
-    if [ "$kind" = closed ]; then stop TERM; else stop KILL; fi
+    # A file that is cut has lost pages in use: all records are in it once the server has ended.
+    if [ "$kind" = closed ] || [ "$kind" = cut ]; then stop TERM; else stop KILL; fi
     [ "$kind" = lost ] || [ "$kind" = torn ] &&
         printf '00000000-0000-0000-0000-000000000000\n' > "$work/$kind/unsynced"
     [ "$kind" = torn ] &&
