@@ -23,6 +23,7 @@
 #define NEW_FILE "journal.new"
 
 static const uint64_t USUAL_LEN = UINT64_C(16) * 1024 * 1024;
+static const uint64_t LEN_MIN = UINT64_C(2) * JOURNAL_BLOCK; /* the owner and a frame */
 static const uint64_t LEN_MAX = UINT64_C(1024) * 1024 * 1024;
 
 enum { AMPLE = 8 }; /* times its length must be free */
@@ -31,7 +32,7 @@ uint64_t journal_wanted_len(void)
 {
     const char *text = getenv("HOLDFAST_JOURNAL_LEN");
     uint64_t len = text != NULL ? strtoull(text, NULL, 10) : USUAL_LEN;
-    if (len < 2 * JOURNAL_BLOCK)
+    if (len < LEN_MIN)
         return 0;
     return len > LEN_MAX ? LEN_MAX : len / JOURNAL_BLOCK * JOURNAL_BLOCK;
 }
@@ -91,8 +92,7 @@ static int map_file(struct journal *journal)
     if (fstat(journal->fd, &status) != 0)
         return -errno;
     uint64_t len = (uint64_t)status.st_size;
-    if (!S_ISREG(status.st_mode) || len < 2 * JOURNAL_BLOCK || len > LEN_MAX ||
-        len % JOURNAL_BLOCK != 0)
+    if (!S_ISREG(status.st_mode) || len < LEN_MIN || len > LEN_MAX || len % JOURNAL_BLOCK != 0)
         return -EINVAL;
     journal->frames = calloc(len / JOURNAL_BLOCK, sizeof *journal->frames);
     if (journal->frames == NULL)

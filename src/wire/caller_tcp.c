@@ -158,8 +158,11 @@ void caller_tcp_disconnect(struct caller_tcp *tcp, const struct client_action *a
 void caller_tcp_close(struct caller_tcp *tcp)
 {
     for (uint32_t i = 0; i <= tcp->links_mask; i++)
-        while (!list_is_empty(&tcp->links[i]))
-            close_link(LIST_ELEMENT(tcp->links[i].next, struct link, by_id), true);
+        for (struct list *at = tcp->links[i].next; at != &tcp->links[i];) {
+            struct link *link = LIST_ELEMENT(at, struct link, by_id);
+            at = at->next;
+            close_link(link, true);
+        }
     readiness_close(&tcp->readiness);
 }
 
