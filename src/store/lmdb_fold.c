@@ -161,7 +161,7 @@ int lmdb_fold_last(struct lmdb *lmdb)
 static int refuse(const struct lmdb *lmdb, const char *what, struct store_failure *ret_failure)
 {
     store_fail(ret_failure, STORE_EXIT_STORE,
-               "store lmdb:%.200s: journal %s, so changes that were acknowledged cannot be read; "
+               "store lmdb:%.200s: %s, so changes that were acknowledged cannot be read; "
                "restore the whole directory from a backup, or move journal away: the server then "
                "starts with what data.mdb has, which counts as incomplete",
                lmdb->directory.path, what);
@@ -222,11 +222,12 @@ int lmdb_fold_find(struct lmdb *lmdb, bool is_lost, struct store_summary *summar
     if (code == ENOENT)
         return lmdb_fold_go_without(lmdb, JOURNAL_FILE, summary, ret_failure);
     if (code == EINVAL || (code == 0 && lmdb->journal.len != place.journal_len))
-        return refuse(lmdb, "has another length than it had", ret_failure);
+        return refuse(lmdb, "journal has another length than it had", ret_failure);
     if (code == 0 && !journal_is_of(&lmdb->journal, place.id))
-        return refuse(lmdb, "is of another store, or of another run of this one", ret_failure);
+        return refuse(lmdb, "journal is of another store, or of another run of this one",
+                      ret_failure);
     if (code == 0 && journal_find(&lmdb->journal, place.id, place.number) && !is_lost)
-        return refuse(lmdb, "is damaged", ret_failure);
+        return refuse(lmdb, "journal is damaged", ret_failure);
     if (code == 0)
         code = add_frames(lmdb);
     if (code == 0)
