@@ -11,6 +11,8 @@
  *   needed       missing          counts the store incomplete   the same
  *   needed       damaged, or of   refuses                       refuses
  *                another run
+ *     and a power loss cut an       reads what counts of it, or   the same
+ *     unsynced run (unsynced.c)     nothing: the loss is told
  *   no data.mdb  there            counts the store incomplete   refuses
  *
  * Batches wait while there is a fold. How long one takes is the disk's: a record all over a large
@@ -221,13 +223,21 @@ int lmdb_fold_find(struct lmdb *lmdb, bool is_lost, struct store_summary *summar
     code = -journal_open(&lmdb->journal, &lmdb->directory);
     if (code == ENOENT)
         return lmdb_fold_go_without(lmdb, JOURNAL_FILE, summary, ret_failure);
+    const char *why = NULL;
     if (code == EINVAL || (code == 0 && lmdb->journal.len != place.journal_len))
-        return refuse(lmdb, "journal has another length than it had", ret_failure);
-    if (code == 0 && !journal_is_of(&lmdb->journal, place.id))
-        return refuse(lmdb, "journal is of another store, or of another run of this one",
-                      ret_failure);
-    if (code == 0 && journal_find(&lmdb->journal, place.id, place.number) && !is_lost)
-        return refuse(lmdb, "journal is damaged", ret_failure);
+        why = "journal has another length than it had";
+    else if (code == 0 && !journal_is_of(&lmdb->journal, place.id))
+        why = "journal is of another store, or of another run of this one";
+    /* Of what was not synced, one file may be older than the other. That is told already. */
+    if (why != NULL && is_lost) {
+        journal_close(&lmdb->journal);
+        return 0;
+    }
+    if (why == NULL && code == 0 && journal_find(&lmdb->journal, place.id, place.number) &&
+        !is_lost)
+        why = "journal is damaged";
+    if (why != NULL)
+        return refuse(lmdb, why, ret_failure);
     if (code == 0)
         code = add_frames(lmdb);
     if (code == 0)

@@ -297,4 +297,33 @@ TEST_OF(test_unsynced__torn_file_never_keeps_the_server_down, struct fixture *fi
     free(old);
 }
 
+/* The kernel writes its two files when it likes: either may be of the run before, or cut. */
+TEST_OF(test_unsynced__files_of_different_age_never_keep_the_server_down, struct fixture *fixture)
+{
+    static const char *const OLD[] = {"data.mdb", "journal"};
+    enum { MAX = 32 * 1024 * 1024 };
+    char *old = malloc(MAX);
+    assert_non_null(old);
+    for (unsigned i = 0; i < 2 * sizeof OLD / sizeof *OLD; i++) {
+        const char *file = OLD[i / 2];
+        struct run run = {fixture, true, 10};
+        assert_int_equal(place_in_child(run_and_die, &run), 0);
+        size_t len = place_read(&fixture->place, file, old, MAX);
+        assert_int_equal(place_in_child(run_and_die, &run), 0);
+        change_boot(fixture);
+        place_write(&fixture->place, file, old, i % 2 == 0 ? len : len / 2);
+
+        struct store_failure failure;
+        struct store *store = store_open(fixture->place.url, &(struct store_options){0}, &failure);
+        if (store == NULL)
+            fail_msg("%s %u: %s", file, i, failure.text);
+        expect_summary(store, true, "store lmdb:");
+        uint32_t good = 0;
+        assert_int_equal(store_load(store, count_good, &good, &failure), 0);
+        model_commit(model_next(&fixture->model), store);
+        store_close(store);
+    }
+    free(old);
+}
+
 TEST_MAIN(set_up, place_fixture_done, NULL, NULL)
