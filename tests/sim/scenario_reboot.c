@@ -7,7 +7,9 @@
 #include "ask.h"
 #include "claim_disk.h"
 #include "machine.h"
+#include "peer/peer_nsm.h"
 #include "story.h"
+#include "stranger.h"
 
 #include <stdio.h>
 
@@ -116,6 +118,33 @@ STORY(box_before_a_client, "a status monitor that is not the client's", 0)
     uint32_t state = reboot(world, ALPHA);
     notify(world, ADDRESS_OF_ALPHA, "alpha", state); /* its own word */
     EXPECT(story_status(world).locks == 0);
+}
+
+/* P5: somebody watches ALPHA. A notice from elsewhere is only a reason to ask ALPHA, and what it
+ * confirms is stored as its own word: after a restart that is who may go on speaking for it. */
+STORY(news_of_a_messenger, "P5: who confirms a restart is who said so", 0)
+{
+    static struct packet packet;
+    static const uint8_t priv[PEER_NSM_PRIV_LEN] = "a stranger's";
+    struct peer_nsm_id id = {"alpha", "stranger-0", 200048, 1, 1};
+    struct record_notice notice;
+    struct bytes record;
+    char address[ADDRESS_TEXT_MAX];
+    stranger_add(world, 1, (struct prng){1});
+    world->strangers->keys = 1;
+    peer_nsm_put_mon(&packet, 1, &id, priv);
+    address_text(&world->strangers->hosts[0].address, address);
+    story_send(world, address, 800, &packet);
+    machine_turn(world);
+    story_take(world, ALPHA);
+    story_wait_ms(world, 3700000);
+    EXPECT(story_lock(world, ALPHA, story_bytes) == GRANTED); /* so that it is calibrated */
+    notify(world, ADDRESS_OF_NOBODY, "alpha", reboot(world, ALPHA));
+    EXPECT(story_status(world).locks == 0);
+    record = disk_at(&world->disk, RECORD_NOTICE, 0);
+    EXPECT(record.len > 0 && record_get_notice(record, 0, &notice) == RECORD_GOOD);
+    address_text(&notice.address, address);
+    EXPECT(strcmp(address, ADDRESS_OF_ALPHA) == 0);
 }
 
 /* The same when others wait, and it was silent for long. */
