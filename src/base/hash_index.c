@@ -21,27 +21,48 @@
 
 enum { CHAINS_MIN = 16 };
 
-int hash_index_init(struct hash_index *index, uint32_t slot_max)
+static int init(struct hash_index *index, uint32_t slot_max, uint8_t *links, uint32_t stride)
 {
     uint32_t head_max = CHAINS_MIN;
     while (head_max < slot_max && head_max < UINT32_C(1) << 30)
         head_max *= 2;
-    *index = (struct hash_index){
-        .slot_max = slot_max, .head_max = head_max, .chain_count = CHAINS_MIN, .level = CHAINS_MIN};
+    *index = (struct hash_index){.links = links,
+                                 .stride = stride,
+                                 .slot_max = slot_max,
+                                 .head_max = head_max,
+                                 .chain_count = CHAINS_MIN,
+                                 .level = CHAINS_MIN};
     index->heads = memory_array(head_max, sizeof *index->heads);
-    index->links = memory_array(slot_max > 0 ? slot_max : 1, sizeof *index->links);
-    if (index->heads == NULL || index->links == NULL) {
-        hash_index_done(index);
-        return -ENOMEM;
-    }
-    return 0;
+    return index->heads == NULL ? -ENOMEM : 0;
+}
+
+int hash_index_init(struct hash_index *index, uint32_t slot_max)
+{
+    void *links = memory_array(slot_max > 0 ? slot_max : 1, sizeof(struct hash_index_link));
+    int err = init(index, slot_max, links, sizeof(struct hash_index_link));
+    index->own_links = links;
+    if (err == 0 && links != NULL)
+        return 0;
+    hash_index_done(index);
+    return -ENOMEM;
+}
+
+int hash_index_init_in(struct hash_index *index, const struct table *table)
+{
+    CHECK(table->element_at == sizeof(struct table_slot) + sizeof(struct hash_index_link));
+    return init(index, table->max, table->slots + sizeof(struct table_slot), table->stride);
 }
 
 void hash_index_done(struct hash_index *index)
 {
     free(index->heads);
-    free(index->links);
+    free(index->own_links);
     *index = (struct hash_index){0};
+}
+
+static struct hash_index_link *link_at(const struct hash_index *index, uint32_t slot)
+{
+    return (struct hash_index_link *)(void *)(index->links + (size_t)slot * index->stride);
 }
 
 static uint32_t chain_of(const struct hash_index *index, uint32_t hash)
@@ -55,15 +76,13 @@ static void split(struct hash_index *index)
 {
     uint32_t level = index->level, from = index->chain_count - level;
     uint32_t *tails[2] = {&index->heads[from], &index->heads[from + level]};
-    uint32_t last[2] = {0, 0}, at = index->heads[from];
-    while (at != 0) {
-        struct hash_index_link *link = &index->links[at - 1];
-        uint32_t side = (link->hash & level) != 0, next = link->next;
+    uint32_t next;
+    for (uint32_t at = index->heads[from]; at != 0; at = next) {
+        struct hash_index_link *link = link_at(index, at - 1);
+        uint32_t side = (link->hash & level) != 0;
+        next = link->next;
         *tails[side] = at;
-        link->prev = last[side];
-        last[side] = at;
         tails[side] = &link->next;
-        at = next;
     }
     *tails[0] = *tails[1] = 0;
     index->chain_count++;
@@ -88,9 +107,7 @@ void hash_index_add(struct hash_index *index, uint64_t hash, uint32_t slot)
     if (index->count >= index->chain_count && index->chain_count < index->head_max)
         split(index);
     uint32_t *head = &index->heads[chain_of(index, (uint32_t)hash)];
-    if (*head != 0)
-        index->links[*head - 1].prev = slot + 1;
-    index->links[slot] = (struct hash_index_link){.next = *head, .hash = (uint32_t)hash};
+    *link_at(index, slot) = (struct hash_index_link){.next = *head, .hash = (uint32_t)hash};
     *head = slot + 1;
     index->count++;
 }
@@ -98,25 +115,22 @@ void hash_index_add(struct hash_index *index, uint64_t hash, uint32_t slot)
 void hash_index_remove(struct hash_index *index, uint32_t slot)
 {
     CHECK(slot < index->slot_max);
-    struct hash_index_link link = index->links[slot];
-    if (link.prev != 0) {
-        index->links[link.prev - 1].next = link.next;
-    } else {
-        uint32_t *head = &index->heads[chain_of(index, link.hash)];
-        CHECK(*head == slot + 1);
-        *head = link.next;
+    struct hash_index_link *link = link_at(index, slot);
+    uint32_t *at = &index->heads[chain_of(index, link->hash)];
+    while (*at != slot + 1) {
+        CHECK(*at != 0);
+        at = &link_at(index, *at - 1)->next;
     }
-    if (link.next != 0)
-        index->links[link.next - 1].prev = link.prev;
-    index->links[slot] = (struct hash_index_link){0};
+    *at = link->next;
+    *link = (struct hash_index_link){0};
     index->count--;
 }
 
 /* From here on in the chain. */
 static uint32_t seek(const struct hash_index *index, uint32_t at, uint32_t hash)
 {
-    while (at != 0 && index->links[at - 1].hash != hash)
-        at = index->links[at - 1].next;
+    while (at != 0 && link_at(index, at - 1)->hash != hash)
+        at = link_at(index, at - 1)->next;
     return at - 1; /* 0 becomes SLOT_NONE */
 }
 _Static_assert(UINT32_C(0) - 1 == SLOT_NONE, "an empty link must read as SLOT_NONE");
@@ -129,7 +143,8 @@ uint32_t hash_index_first(const struct hash_index *index, uint64_t hash)
 uint32_t hash_index_next(const struct hash_index *index, uint32_t slot)
 {
     CHECK(slot < index->slot_max);
-    return seek(index, index->links[slot].next, index->links[slot].hash);
+    const struct hash_index_link *link = link_at(index, slot);
+    return seek(index, link->next, link->hash);
 }
 
 bool hash_index_has(const struct hash_index *index, uint64_t hash, uint32_t slot)
@@ -146,10 +161,9 @@ void hash_index_check(const struct hash_index *index)
     CHECK(index->chain_count >= index->level && index->chain_count <= index->head_max);
     CHECK(index->chain_count < 2 * index->level);
     for (uint32_t chain = 0; chain < index->chain_count; chain++) {
-        uint32_t prev = 0, at = index->heads[chain];
-        for (; at != 0; prev = at, at = index->links[at - 1].next, count++) {
-            CHECK(chain_of(index, index->links[at - 1].hash) == chain);
-            CHECK(index->links[at - 1].prev == prev);
+        for (uint32_t at = index->heads[chain]; at != 0; at = link_at(index, at - 1)->next) {
+            CHECK(chain_of(index, link_at(index, at - 1)->hash) == chain);
+            CHECK(++count <= index->slot_max);
         }
     }
     CHECK(count == index->count);

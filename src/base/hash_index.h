@@ -6,22 +6,28 @@
  * many; the chains grow with what is in the index, one at a time (linear hashing): an index of few
  * slots stays in the cache however many it may take, and none is ever rebuilt.
  *
+ * The links of an index that is the main one of a table lie in the table's slots: who follows one
+ * is where the element is, and waits for memory once. Others have an array.
+ *
+ * Few slots of an index should have the same hash: to remove one costs as much as to find it.
+ *
  * All memory is reserved by hash_index_init and touched on first use.
  */
 #ifndef BASE_HASH_INDEX_H
 #define BASE_HASH_INDEX_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "base/table.h"
 
 struct hash_index_link {
-    uint32_t next, prev; /* slot + 1; 0 ends the chain, so that zeroed memory is empty */
-    uint32_t hash;       /* the low half */
+    uint32_t next; /* slot + 1; 0 ends the chain, so that zeroed memory is empty */
+    uint32_t hash; /* the low half */
 };
 
 struct hash_index {
     uint32_t *heads; /* slot + 1 */
-    struct hash_index_link *links;
+    uint8_t *links;  /* that of the first slot; the others follow in steps of `stride` */
+    void *own_links; /* owned; NULL: they are in the slots of a table */
+    uint32_t stride;
     uint32_t slot_max, head_max; /* head_max is a power of two */
     uint32_t count;              /* slots in it */
     uint32_t chain_count;        /* chains in use */
@@ -31,6 +37,10 @@ struct hash_index {
 /* 0, or -ENOMEM with nothing allocated. */
 __attribute__((warn_unused_result)) int hash_index_init(struct hash_index *index,
                                                         uint32_t slot_max);
+/* The same for the slots of this table (table_init_linked), which has its links. It must outlive
+ * the index. */
+__attribute__((warn_unused_result)) int hash_index_init_in(struct hash_index *index,
+                                                           const struct table *table);
 void hash_index_done(struct hash_index *index);
 
 /* So many will come: an empty index gets the chains for them at once. */

@@ -20,9 +20,9 @@ struct intern_entry {
 int intern_init(struct intern *intern, struct arena *arena, uint32_t max, uint64_t seed)
 {
     *intern = (struct intern){.arena = arena, .seed = seed};
-    int err = table_init(&intern->table, max, sizeof(struct intern_entry));
+    int err = table_init_linked(&intern->table, max, sizeof(struct intern_entry));
     if (err == 0)
-        err = hash_index_init(&intern->by_hash, max);
+        err = hash_index_init_in(&intern->by_hash, &intern->table);
     intern->last = calloc(1, sizeof *intern->last);
     if (intern->last == NULL)
         err = -ENOMEM;

@@ -2,7 +2,7 @@
  * table.c -- slots with generations; the contract is in table.h.
  *
  * Always true, and asserted by table_check():
- *  (1) generations[slot] is odd exactly while the slot is live; it grows by one at every add and
+ *  (1) The generation of a slot is odd exactly while it is live; it grows by one at every add and
  *      every remove, so a handle matches one life of one slot only.
  *  (2) Every slot below `used` is live or on the free chain, once; none above it is either.
  *  (3) `count` is the number of live slots.
@@ -16,34 +16,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-int table_init(struct table *table, uint32_t max, uint32_t element_size)
+enum { LINK_LEN = 8, ALIGNMENT = 8 };
+
+static int init(struct table *table, uint32_t max, uint32_t element_size, uint32_t element_at)
 {
     CHECK(max < SLOT_NONE);
-    *table = (struct table){.element_size = element_size, .max = max, .free_head = SLOT_NONE};
-    size_t count = max > 0 ? max : 1;
-    table->elements = memory_array(count, element_size);
-    table->generations = memory_array(count, sizeof *table->generations);
-    table->next_free = memory_array(count, sizeof *table->next_free);
-    if (table->elements == NULL || table->generations == NULL || table->next_free == NULL) {
-        table_done(table);
-        return -ENOMEM;
-    }
-    return 0;
+    *table = (struct table){
+        .element_size = element_size, .element_at = element_at, .max = max, .free_head = SLOT_NONE};
+    table->stride = (element_at + element_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    table->slots = memory_array(max > 0 ? max : 1, table->stride);
+    return table->slots == NULL ? -ENOMEM : 0;
+}
+
+int table_init(struct table *table, uint32_t max, uint32_t element_size)
+{
+    return init(table, max, element_size, sizeof(struct table_slot));
+}
+
+int table_init_linked(struct table *table, uint32_t max, uint32_t element_size)
+{
+    return init(table, max, element_size, sizeof(struct table_slot) + LINK_LEN);
 }
 
 void table_done(struct table *table)
 {
-    free(table->elements);
-    free(table->generations);
-    free(table->next_free);
+    free(table->slots);
     *table = (struct table){0};
+}
+
+bool table_is_live(const struct table *table, uint32_t slot)
+{
+    return slot < table->used && table_slot_at(table, slot)->generation % 2 == 1;
+}
+
+void *table_at(const struct table *table, uint32_t slot)
+{
+    CHECK(table_is_live(table, slot));
+    return table->slots + (size_t)slot * table->stride + table->element_at;
 }
 
 static void make_live(struct table *table, uint32_t slot)
 {
-    table->generations[slot]++;
-    CHECK(table->generations[slot] % 2 == 1);
-    memset(table->elements + (size_t)slot * table->element_size, 0, table->element_size);
+    struct table_slot *at = table_slot_at(table, slot);
+    at->generation++;
+    CHECK(at->generation % 2 == 1);
+    memset(table_at(table, slot), 0, table->element_size);
     table->count++;
 }
 
@@ -51,7 +68,7 @@ uint32_t table_add(struct table *table)
 {
     uint32_t slot = table->free_head;
     if (slot != SLOT_NONE)
-        table->free_head = table->next_free[slot];
+        table->free_head = table_slot_at(table, slot)->next_free;
     else if (table->used < table->max)
         slot = table->used++;
     else
@@ -68,13 +85,13 @@ bool table_add_at(struct table *table, uint32_t slot)
         /* A store is loaded in ascending slot order, so this walk happens in tests only. */
         uint32_t *link = &table->free_head;
         while (*link != slot)
-            link = &table->next_free[*link];
-        *link = table->next_free[slot];
+            link = &table_slot_at(table, *link)->next_free;
+        *link = table_slot_at(table, slot)->next_free;
     }
     for (; table->used <= slot; table->used++) {
         if (table->used == slot)
             continue;
-        table->next_free[table->used] = table->free_head;
+        table_slot_at(table, table->used)->next_free = table->free_head;
         table->free_head = table->used;
     }
     make_live(table, slot);
@@ -84,32 +101,22 @@ bool table_add_at(struct table *table, uint32_t slot)
 void table_remove(struct table *table, uint32_t slot)
 {
     CHECK(table_is_live(table, slot));
-    table->generations[slot]++;
-    table->next_free[slot] = table->free_head;
+    struct table_slot *at = table_slot_at(table, slot);
+    at->generation++;
+    at->next_free = table->free_head;
     table->free_head = slot;
     table->count--;
 }
 
-bool table_is_live(const struct table *table, uint32_t slot)
-{
-    return slot < table->used && table->generations[slot] % 2 == 1;
-}
-
-void *table_at(const struct table *table, uint32_t slot)
-{
-    CHECK(table_is_live(table, slot));
-    return table->elements + (size_t)slot * table->element_size;
-}
-
 uint32_t table_slot(const struct table *table, const void *element)
 {
-    return (uint32_t)((size_t)((const uint8_t *)element - table->elements) / table->element_size);
+    return (uint32_t)((size_t)((const uint8_t *)element - table->slots) / table->stride);
 }
 
 uint32_t table_next(const struct table *table, uint32_t slot)
 {
     for (slot = slot == SLOT_NONE ? 0 : slot + 1; slot < table->used; slot++)
-        if (table->generations[slot] % 2 == 1)
+        if (table_is_live(table, slot))
             return slot;
     return SLOT_NONE;
 }
@@ -117,13 +124,14 @@ uint32_t table_next(const struct table *table, uint32_t slot)
 uint64_t table_handle(const struct table *table, uint32_t slot)
 {
     CHECK(table_is_live(table, slot));
-    return (uint64_t)table->generations[slot] << 32 | slot;
+    return (uint64_t)table_slot_at(table, slot)->generation << 32 | slot;
 }
 
 uint32_t table_find(const struct table *table, uint64_t handle)
 {
     uint32_t slot = (uint32_t)handle;
-    if (!table_is_live(table, slot) || table->generations[slot] != (uint32_t)(handle >> 32))
+    if (!table_is_live(table, slot) ||
+        table_slot_at(table, slot)->generation != (uint32_t)(handle >> 32))
         return SLOT_NONE;
     return slot;
 }
@@ -133,8 +141,9 @@ void table_check(const struct table *table)
     CHECK(table->used <= table->max);
     uint32_t live = 0, freed = 0;
     for (uint32_t slot = 0; slot < table->used; slot++)
-        live += table->generations[slot] % 2;
-    for (uint32_t slot = table->free_head; slot != SLOT_NONE; slot = table->next_free[slot]) {
+        live += table_is_live(table, slot);
+    for (uint32_t slot = table->free_head; slot != SLOT_NONE;
+         slot = table_slot_at(table, slot)->next_free) {
         CHECK(slot < table->used);
         CHECK(!table_is_live(table, slot));
         freed++;

@@ -8,21 +8,29 @@
  * Freed slots are used again last-freed-first and new ones in ascending order, so the live slots
  * stay few and dense: slots are the keys of the store, and a commit should dirty few pages.
  *
+ * All that is known of a slot lies in front of its element: who looks at one of a million elements
+ * waits for memory, and that once.
+ *
  * All memory is reserved by table_init and touched on first use; nothing is allocated afterwards.
  */
 #ifndef BASE_TABLE_H
 #define BASE_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SLOT_NONE UINT32_MAX
 
+/* In front of an element. */
+struct table_slot {
+    uint32_t generation; /* odd while the slot is live */
+    uint32_t next_free;  /* chain of freed slots */
+};
+
 struct table {
-    uint8_t *elements;
-    uint32_t *generations; /* odd while the slot is live */
-    uint32_t *next_free;   /* chain of freed slots */
-    uint32_t element_size;
+    uint8_t *slots; /* each: struct table_slot, what an index keeps there, the element */
+    uint32_t stride, element_at, element_size;
     uint32_t max;       /* capacity in slots */
     uint32_t count;     /* live slots */
     uint32_t used;      /* slots below this were live at some time */
@@ -32,6 +40,9 @@ struct table {
 /* 0, or -ENOMEM with nothing allocated. */
 __attribute__((warn_unused_result)) int table_init(struct table *table, uint32_t max,
                                                    uint32_t element_size);
+/* The same with eight bytes in each slot that are an index's (hash_index_init_in). */
+__attribute__((warn_unused_result)) int table_init_linked(struct table *table, uint32_t max,
+                                                          uint32_t element_size);
 void table_done(struct table *table);
 
 /* A zeroed element in a free slot; SLOT_NONE when the table is full. */
@@ -42,6 +53,11 @@ uint32_t table_add(struct table *table);
 bool table_add_at(struct table *table, uint32_t slot);
 
 void table_remove(struct table *table, uint32_t slot);
+
+static inline struct table_slot *table_slot_at(const struct table *table, uint32_t slot)
+{
+    return (struct table_slot *)(void *)(table->slots + (size_t)slot * table->stride);
+}
 
 bool table_is_live(const struct table *table, uint32_t slot);
 

@@ -46,9 +46,9 @@ int client_init(struct core *core, const uint32_t slots[])
     struct clients *all = &core->clients;
     list_init(&all->draining);
     list_init(&all->idle);
-    int err = table_init(&all->table, slots_max, sizeof(struct client));
+    int err = table_init_linked(&all->table, slots_max, sizeof(struct client));
     if (err == 0)
-        err = host_index_init(core, &all->index, slots_max);
+        err = host_index_init(core, &all->index, &all->table);
     if (err == 0)
         err = timers_init(&all->expiry, slots_max);
     return err;

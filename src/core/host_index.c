@@ -6,11 +6,12 @@
 #include "base/check.h"
 #include "core/state.h"
 
-int host_index_init(struct core *core, struct host_index *index, uint32_t slots_max)
+int host_index_init(struct core *core, struct host_index *index, const struct table *table)
 {
+    uint32_t slots_max = table->max;
     int err = intern_init(&index->addresses, core->arena, slots_max, core->seed);
     if (err == 0)
-        err = hash_index_init(&index->by_key, slots_max);
+        err = hash_index_init_in(&index->by_key, table);
     if (err == 0)
         err = chains_init(&index->by_address, slots_max, slots_max);
     if (err == 0)

@@ -1,6 +1,7 @@
 /*
  * host_index.h -- how clients and registrants are found: by their key, their address, and their
- * name in every spelling. The two tables have one each; an element is known here by its slot.
+ * name in every spelling. The two tables (table_init_linked) have one each; an element is known
+ * here by its slot.
  */
 #ifndef CORE_HOST_INDEX_H
 #define CORE_HOST_INDEX_H
@@ -25,7 +26,7 @@ struct host_place {
 };
 
 __attribute__((warn_unused_result)) int host_index_init(struct core *core, struct host_index *index,
-                                                        uint32_t slots_max);
+                                                        const struct table *table);
 void host_index_done(struct host_index *index);
 
 void host_index_add(struct host_index *index, uint32_t slot, struct host_place place);

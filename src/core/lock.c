@@ -33,7 +33,7 @@ int lock_init(struct core *core, const uint32_t slots[])
     uint32_t slots_max = slots[RECORD_LOCK];
     struct locks *all = &core->locks;
     const struct core_limits *limits = &core->limits;
-    CHECK(core->clients.table.elements != NULL); /* by_client has a chain for each of its slots */
+    CHECK(core->clients.table.slots != NULL); /* by_client has a chain for each of its slots */
     /* Shares and waiters keep theirs in the same pool. */
     uint32_t ohs_max = slots_max + max_u32(limits->locks_max, limits->slots_used[RECORD_SHARE]) +
                        max_u32(limits->waiters_max, limits->slots_used[RECORD_WAITER]);
@@ -47,9 +47,9 @@ int lock_init(struct core *core, const uint32_t slots[])
     if (err == 0)
         err = leftover_init(core, slots_max);
     if (err == 0)
-        err = table_init(&all->holdings, slots_max, sizeof(struct holding));
+        err = table_init_linked(&all->holdings, slots_max, sizeof(struct holding));
     if (err == 0)
-        err = hash_index_init(&all->holdings_by_key, slots_max);
+        err = hash_index_init_in(&all->holdings_by_key, &all->holdings);
     if (err == 0)
         err = intern_init(&all->ohs, core->arena, ohs_max, core->seed);
     return err;

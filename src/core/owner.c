@@ -24,9 +24,9 @@ int owner_init(struct core *core, const uint32_t slots[])
     struct owners *all = &core->owners;
     list_init(&all->waiting);
     list_init(&all->leaving);
-    int err = table_init(&all->table, slots_max, sizeof(struct owner));
+    int err = table_init_linked(&all->table, slots_max, sizeof(struct owner));
     if (err == 0)
-        err = hash_index_init(&all->by_key, slots_max);
+        err = hash_index_init_in(&all->by_key, &all->table);
     return err;
 }
 

@@ -28,9 +28,9 @@ int quota_init(struct core *core, const uint32_t slots[])
                              slots[RECORD_TRACKED] + core->limits.local_files_max + PROBE_MAX +
                              HEARSAY_MAX + WITHHELD_MAX + 1; /* one moves */
     struct quotas *all = &core->quotas;
-    int err = table_init(&all->table, addresses_max, sizeof(struct quota));
+    int err = table_init_linked(&all->table, addresses_max, sizeof(struct quota));
     if (err == 0)
-        err = hash_index_init(&all->by_address, addresses_max);
+        err = hash_index_init_in(&all->by_address, &all->table);
     return err;
 }
 

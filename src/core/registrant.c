@@ -36,8 +36,8 @@ int registrant_init(struct core *core, const uint32_t slots[])
 {
     uint32_t slots_max = slots[RECORD_REGISTRANT];
     struct registrants *all = &core->registrants;
-    int err = table_init(&all->table, slots_max, sizeof(struct registrant));
-    return err == 0 ? host_index_init(core, &all->index, slots_max) : err;
+    int err = table_init_linked(&all->table, slots_max, sizeof(struct registrant));
+    return err == 0 ? host_index_init(core, &all->index, &all->table) : err;
 }
 
 void registrant_done(struct core *core)

@@ -43,9 +43,9 @@ int share_init(struct core *core, const uint32_t slots[])
     uint32_t slots_max = slots[RECORD_SHARE];
     struct shares *all = &core->shares;
     uint32_t files_max = core->files.handles.table.max;
-    int err = table_init(&all->table, slots_max, sizeof(struct share));
+    int err = table_init_linked(&all->table, slots_max, sizeof(struct share));
     if (err == 0)
-        err = hash_index_init(&all->by_key, slots_max);
+        err = hash_index_init_in(&all->by_key, &all->table);
     if (err == 0)
         err = chains_init(&all->by_file, files_max, slots_max);
     if (err == 0)

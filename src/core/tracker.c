@@ -30,9 +30,9 @@ int tracker_init(struct core *core, const uint32_t slots[])
         list_init(&tracker->expired[i]);
         list_init(&tracker->taken[i]);
     }
-    int err = table_init(&tracker->table, slots_max, sizeof(struct tracked));
+    int err = table_init_linked(&tracker->table, slots_max, sizeof(struct tracked));
     if (err == 0)
-        err = hash_index_init(&tracker->by_key, slots_max);
+        err = hash_index_init_in(&tracker->by_key, &tracker->table);
     if (err == 0)
         err = intern_init(&tracker->protocols, core->arena, TRACKER_PROTOCOLS_MAX, core->seed);
     if (err == 0)

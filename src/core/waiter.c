@@ -20,9 +20,9 @@ int waiter_init(struct core *core, const uint32_t slots[])
     uint32_t slots_max = slots[RECORD_WAITER];
     struct waiters *all = &core->waiters;
     list_init(&all->places);
-    int err = table_init(&all->table, slots_max, sizeof(struct waiter));
+    int err = table_init_linked(&all->table, slots_max, sizeof(struct waiter));
     if (err == 0)
-        err = hash_index_init(&all->by_key, slots_max);
+        err = hash_index_init_in(&all->by_key, &all->table);
     if (err == 0)
         err = waiter_own_init(core, slots_max);
     if (err == 0)

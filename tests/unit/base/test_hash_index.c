@@ -1,7 +1,7 @@
 /*
  * test_hash_index.c -- an index finds exactly the slots that were added with a hash and not
  * removed, newest first, while its chains are split below it; and its chains are as many as it
- * needs.
+ * needs. With links of its own and with links in the slots of a table, which keeps its elements.
  */
 #include "base/hash_index.h"
 #include "base/prng.h"
@@ -107,15 +107,54 @@ TEST(test_hash_index__expected_ones_find_their_chains)
     }
 }
 
+TEST(test_hash_index__links_in_a_table_leave_elements_and_slots_alone)
+{
+    enum { SLOTS = 300 };
+    struct table table;
+    struct hash_index index;
+    assert_int_equal(table_init_linked(&table, SLOTS, sizeof(uint32_t)), 0);
+    assert_int_equal(hash_index_init_in(&index, &table), 0);
+    for (uint32_t i = 0; i < 3 * SLOTS; i++) {
+        if (table.count == SLOTS) { /* one in two goes, in another order than they came */
+            for (uint32_t slot = 1; slot < SLOTS; slot += 2) {
+                hash_index_remove(&index, slot);
+                table_remove(&table, slot);
+            }
+            table_check(&table);
+            hash_index_check(&index);
+        }
+        uint32_t slot = table_add(&table);
+        assert_int_equal(*(uint32_t *)table_at(&table, slot), 0);
+        memset(table_at(&table, slot), 0xff, sizeof(uint32_t));
+        *(uint32_t *)table_at(&table, slot) = ~slot;
+        hash_index_add(&index, slot % 100, slot);
+    }
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        if (table_is_live(&table, slot)) {
+            assert_int_equal(*(uint32_t *)table_at(&table, slot), ~slot);
+            assert_true(hash_index_has(&index, slot % 100, slot));
+        }
+    table_check(&table);
+    hash_index_check(&index);
+    hash_index_done(&index);
+    table_done(&table);
+}
+
 /* Few hashes, so that many slots have the same; the chains grow to all there may be. */
-TEST(test_hash_index__random_history_matches_arrays)
+static void check_random_history(bool is_in_table)
 {
     enum { HASHES = 300, SLOTS = 700, STEPS = 60000 };
     static uint32_t model[HASHES][SLOTS], lengths[HASHES], hash_of[SLOTS];
     static uint64_t hashes[HASHES];
     struct prng prng = {3};
+    struct table table = {0};
     struct hash_index index;
-    assert_int_equal(hash_index_init(&index, SLOTS), 0);
+    if (is_in_table) {
+        assert_int_equal(table_init_linked(&table, SLOTS, 12), 0);
+        assert_int_equal(hash_index_init_in(&index, &table), 0);
+    } else {
+        assert_int_equal(hash_index_init(&index, SLOTS), 0);
+    }
     memset(lengths, 0, sizeof lengths);
     for (uint32_t i = 0; i < HASHES; i++)
         hashes[i] = prng_next(&prng);
@@ -150,6 +189,13 @@ TEST(test_hash_index__random_history_matches_arrays)
     for (uint32_t i = 0; i < HASHES; i++)
         assert_slots(&index, hashes[i], model[i], lengths[i]);
     hash_index_done(&index);
+    table_done(&table);
+}
+
+TEST(test_hash_index__random_history_matches_arrays)
+{
+    check_random_history(false);
+    check_random_history(true);
 }
 
 TEST_MAIN(NULL, NULL, NULL, NULL)
