@@ -71,6 +71,12 @@ uint32_t chains_next(const struct chains *chains, uint32_t slot)
     return chains->links[slot].next - 1;
 }
 
+void chains_fetch(const struct chains *chains, uint32_t chain, uint32_t slot)
+{
+    __builtin_prefetch(&chains->heads[chain]);
+    __builtin_prefetch(&chains->links[slot]);
+}
+
 _Static_assert(UINT32_C(0) - 1 == SLOT_NONE, "an empty link must read as SLOT_NONE");
 
 bool chains_has(const struct chains *chains, uint32_t chain, uint32_t slot)

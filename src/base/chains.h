@@ -34,6 +34,8 @@ void chains_remove(struct chains *chains, uint32_t chain, uint32_t slot);
 /* Walk a chain: SLOT_NONE ends it. The current slot may be removed once its successor was asked. */
 uint32_t chains_first(const struct chains *chains, uint32_t chain);
 uint32_t chains_next(const struct chains *chains, uint32_t slot);
+/* What chains_remove will look at is brought into the cache. */
+void chains_fetch(const struct chains *chains, uint32_t chain, uint32_t slot);
 /* For checks: is the slot on this chain? Costs its length. */
 bool chains_has(const struct chains *chains, uint32_t chain, uint32_t slot);
 

@@ -147,6 +147,19 @@ uint32_t hash_index_next(const struct hash_index *index, uint32_t slot)
     return seek(index, link->next, link->hash);
 }
 
+void hash_index_fetch(const struct hash_index *index, uint64_t hash)
+{
+    __builtin_prefetch(&index->heads[chain_of(index, (uint32_t)hash)]);
+}
+
+uint32_t hash_index_fetch_first(const struct hash_index *index, uint64_t hash)
+{
+    uint32_t at = index->heads[chain_of(index, (uint32_t)hash)];
+    if (at != 0)
+        __builtin_prefetch(link_at(index, at - 1));
+    return at - 1;
+}
+
 bool hash_index_has(const struct hash_index *index, uint64_t hash, uint32_t slot)
 {
     uint32_t at = hash_index_first(index, hash);

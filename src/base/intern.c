@@ -101,6 +101,13 @@ uint32_t intern_add(struct intern *intern, struct bytes string)
     return slot;
 }
 
+uint64_t intern_fetch(const struct intern *intern, struct bytes string)
+{
+    uint64_t hash = hash_key(intern->seed, string);
+    hash_index_fetch(&intern->by_hash, hash);
+    return hash;
+}
+
 void intern_keep(struct intern *intern, uint32_t slot)
 {
     CHECK(entry_at(intern, slot)->references > 0);

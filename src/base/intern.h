@@ -36,6 +36,10 @@ bool intern_release(struct intern *intern, uint32_t slot);
 /* The slot of exactly this string, or SLOT_NONE. Takes no reference. */
 uint32_t intern_find(const struct intern *intern, struct bytes string);
 
+/* Has what intern_find and intern_add will look at first brought into the cache: the chain of this
+ * hash, which is the string's. */
+uint64_t intern_fetch(const struct intern *intern, struct bytes string);
+
 struct bytes intern_bytes(const struct intern *intern, uint32_t slot);
 uint32_t intern_references(const struct intern *intern, uint32_t slot);
 

@@ -63,6 +63,13 @@ bool table_is_live(const struct table *table, uint32_t slot);
 
 /* The element in a live slot. */
 void *table_at(const struct table *table, uint32_t slot);
+/* Has the beginning of a slot brought into the cache, which may hold anything: somebody will look at
+ * it soon. */
+static inline void table_fetch(const struct table *table, uint32_t slot)
+{
+    __builtin_prefetch(table_slot_at(table, slot));
+}
+
 /* The slot of such an element. */
 uint32_t table_slot(const struct table *table, const void *element);
 

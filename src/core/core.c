@@ -38,6 +38,14 @@ uint32_t core_find_fold(const struct core *core, struct bytes name)
     return intern_find(&core->folds, fold(name, buffer));
 }
 
+uint64_t core_fetch_fold(const struct core *core, struct bytes name)
+{
+    uint8_t buffer[RECORD_NAME_MAX];
+    if (name.len > RECORD_NAME_MAX)
+        return 0; /* it will be refused */
+    return intern_fetch(&core->folds, fold(name, buffer));
+}
+
 bool core_has_changes(const struct core *core)
 {
     return core->server_changed || !dirty_is_empty(&core->dirty);

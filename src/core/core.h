@@ -26,6 +26,7 @@
 #define CORE_CORE_H
 
 #include "base/lease.h"
+#include "core/ahead.h"
 #include "core/event.h"
 #include "core/local.h"
 #include "core/message.h"

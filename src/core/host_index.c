@@ -41,6 +41,12 @@ void host_index_remove(struct host_index *index, uint32_t slot, struct host_plac
     chains_remove(&index->by_name, place.fold, slot);
 }
 
+void host_index_fetch(const struct host_index *index, uint32_t slot, uint32_t fold)
+{
+    chains_fetch(&index->by_address, 0, slot);
+    chains_fetch(&index->by_name, fold, slot);
+}
+
 void host_index_check(const struct host_index *index, uint32_t slot, struct host_place place)
 {
     CHECK(hash_index_has(&index->by_key, place.key_hash, slot));

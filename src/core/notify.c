@@ -34,6 +34,11 @@ struct notify_job *notify_job(const struct core *core, uint32_t target)
     return &core->notify.jobs[target];
 }
 
+void notify_fetch(const struct core *core, uint32_t target)
+{
+    __builtin_prefetch(notify_job(core, target));
+}
+
 int notify_init(struct core *core, const uint32_t slots[])
 {
     struct notify *notify = &core->notify;

@@ -133,6 +133,8 @@ void notify_check(const struct core *core);
 void notify_spare_idle(struct core *core, const struct record_server *before);
 void notify_write_spared(struct core *core);
 
+/* It is looked at soon. */
+void notify_fetch(const struct core *core, uint32_t target);
 struct notify_job *notify_job(const struct core *core, uint32_t target);
 /* notify_round.c: a round begins with everybody who is owed our state; a target's attempt has
  * ended, which counts if it announced that state; a target leaves, untried. */

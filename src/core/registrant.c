@@ -77,13 +77,43 @@ static bool has_key(const struct core *core, const struct registrant *r, const s
                        address_bytes(key->address));
 }
 
+static struct key key_of(const struct address *from, const struct request *request)
+{
+    return (struct key){from,
+                        request->mon_name,
+                        request->my_name,
+                        request->my_prog,
+                        request->my_vers,
+                        request->my_proc};
+}
+
+uint64_t registrant_hash(const struct core *core, const struct address *from,
+                         const struct request *request)
+{
+    struct key key = key_of(from, request);
+    return key_hash(core, &key);
+}
+
+/* What is compared now, and what goes with it if it is removed: all at once, where there are many
+ * of them and each would be waited for. */
+static void fetch_parts(const struct core *core, uint32_t slot, const struct registrant *r)
+{
+    table_fetch(&core->names.table, r->mon_name);
+    table_fetch(&core->folds.table, r->mon_fold);
+    host_index_fetch(&core->registrants.index, slot, r->mon_fold);
+    notify_fetch(core, target_of_registrant(slot));
+}
+
 static uint32_t find(const struct core *core, const struct key *key, uint64_t hash)
 {
     const struct hash_index *by_key = &core->registrants.index.by_key;
     uint32_t slot = hash_index_first(by_key, hash);
     for (; slot != SLOT_NONE; slot = hash_index_next(by_key, slot)) {
         const struct registrant *r = registrant_at(core, slot);
-        if (r->key_hash == hash && has_key(core, r, key))
+        if (r->key_hash != hash)
+            continue;
+        fetch_parts(core, slot, r);
+        if (has_key(core, r, key))
             return slot;
     }
     return SLOT_NONE;
@@ -190,8 +220,7 @@ static enum admission admission(struct core *core, const struct address *from)
 enum admission registrant_add(struct core *core, const struct peer *from,
                               const struct request *request, uint64_t wall_ns)
 {
-    struct key key = {&from->address,   request->mon_name, request->my_name,
-                      request->my_prog, request->my_vers,  request->my_proc};
+    struct key key = key_of(&from->address, request);
     uint64_t hash = key_hash(core, &key);
     uint32_t slot = find(core, &key, hash);
     if (slot != SLOT_NONE) {
@@ -264,8 +293,7 @@ static void callout_unregistered(struct core *core, uint32_t slot)
 
 bool registrant_remove(struct core *core, const struct peer *from, const struct request *request)
 {
-    struct key key = {&from->address,   request->mon_name, request->my_name,
-                      request->my_prog, request->my_vers,  request->my_proc};
+    struct key key = key_of(&from->address, request);
     uint32_t slot = find(core, &key, key_hash(core, &key));
     if (slot == SLOT_NONE)
         return false;

@@ -43,6 +43,9 @@ void registrant_done(struct core *core);
 /* SM_MON whose names and callback were found acceptable. */
 enum admission registrant_add(struct core *core, const struct peer *from,
                               const struct request *request, uint64_t wall_ns);
+/* Of the key of a SM_MON or SM_UNMON. */
+uint64_t registrant_hash(const struct core *core, const struct address *from,
+                         const struct request *request);
 /* SM_UNMON: the one with this key. False: there was none. */
 bool registrant_remove(struct core *core, const struct peer *from, const struct request *request);
 /* SM_UNMON_ALL: those of this address and my_name. Returns how many there were. */

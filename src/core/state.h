@@ -110,6 +110,7 @@ struct core {
     uint32_t offers_left, offer_at;
     uint64_t offer_next_ns;
 
+    struct ahead ahead;
     struct arena *arena;
     struct intern names; /* as they were spelled */
     struct intern folds; /* monitored names without case: what notices and registrants share */
@@ -195,5 +196,7 @@ bool core_has_changes(const struct core *core);
  * there. SLOT_NONE: no room, or not there. */
 uint32_t core_add_fold(struct core *core, struct bytes name);
 uint32_t core_find_fold(const struct core *core, struct bytes name);
+/* Where either will look first is fetched (ahead.h): the hash of the name without case. */
+uint64_t core_fetch_fold(const struct core *core, struct bytes name);
 
 #endif

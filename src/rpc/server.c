@@ -345,6 +345,7 @@ static enum rpc_verdict dispatch(struct rpc_server *server, struct incoming *in)
         return RPC_NO_ANSWER;
     if (answer_at_once(server, in))
         return RPC_ANSWERED;
+    core_ahead(server->core, &in->from->peer, &in->request);
     bool is_cached = is_repeatable(server, in);
     struct drc_key key;
     enum rpc_verdict seen;
@@ -357,6 +358,7 @@ static enum rpc_verdict dispatch(struct rpc_server *server, struct incoming *in)
         MARK("server_busy");
         return RPC_BUSY;
     }
+    core_ahead_more(server->core);
     if (!permit_judge(server, in))
         return RPC_BUSY;
     enum rpc_verdict verdict =

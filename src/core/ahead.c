@@ -1,0 +1,80 @@
+/*
+ * ahead.c -- see ahead.h.
+ */
+#include "core/ahead.h"
+
+#include "base/hash.h"
+#include "core/state.h"
+
+enum { LINE_LEN = 64 };
+
+void core_ahead(struct core *core, const struct peer *from, const struct request *request)
+{
+    struct ahead *ahead = &core->ahead;
+    ahead->what = AHEAD_NOTHING;
+    switch (request->kind) {
+    case REQUEST_NSM_MON:
+        ahead->what = AHEAD_NEW_REGISTRANT;
+        ahead->registrant = registrant_hash(core, &from->address, request);
+        ahead->name = intern_fetch(&core->names, request->mon_name);
+        ahead->fold = core_fetch_fold(core, request->mon_name);
+        hash_index_fetch(&core->registrants.index.by_key, ahead->registrant);
+        return;
+    case REQUEST_NSM_UNMON:
+        ahead->what = AHEAD_REGISTRANT;
+        ahead->registrant = registrant_hash(core, &from->address, request);
+        hash_index_fetch(&core->registrants.index.by_key, ahead->registrant);
+        return;
+    case REQUEST_NLM_TEST:
+    case REQUEST_NLM_LOCK:
+    case REQUEST_NLM_CANCEL:
+    case REQUEST_NLM_UNLOCK:
+        ahead->what = AHEAD_FILE;
+        ahead->file = intern_fetch(&core->files.handles, request->lock.fh);
+        return;
+    case REQUEST_NSM_STAT:
+    case REQUEST_NSM_UNMON_ALL:
+    case REQUEST_NSM_SIMU_CRASH:
+    case REQUEST_NSM_NOTIFY:
+    case REQUEST_NLM_GRANTED:
+    case REQUEST_NLM_GRANTED_RES:
+    case REQUEST_NLM_SHARE:
+    case REQUEST_NLM_UNSHARE:
+    case REQUEST_NLM_FREE_ALL:
+        return;
+    }
+}
+
+static void fetch_registrant(const struct core *core)
+{
+    const struct registrants *all = &core->registrants;
+    uint32_t slot = hash_index_fetch_first(&all->index.by_key, core->ahead.registrant);
+    if (slot == SLOT_NONE)
+        return;
+    const uint8_t *at = (const uint8_t *)table_slot_at(&all->table, slot);
+    for (uint32_t line = LINE_LEN; line < sizeof(struct registrant); line += LINE_LEN)
+        __builtin_prefetch(at + line);
+}
+
+void core_ahead_more(const struct core *core)
+{
+    const struct ahead *ahead = &core->ahead;
+    uint32_t slot;
+    switch (ahead->what) {
+    case AHEAD_NOTHING:
+        return;
+    case AHEAD_NEW_REGISTRANT:
+        (void)hash_index_fetch_first(&core->names.by_hash, ahead->name);
+        (void)hash_index_fetch_first(&core->folds.by_hash, ahead->fold);
+        (void)hash_index_fetch_first(&core->registrants.index.by_key, ahead->registrant);
+        return;
+    case AHEAD_REGISTRANT:
+        fetch_registrant(core);
+        return;
+    case AHEAD_FILE:
+        slot = hash_index_fetch_first(&core->files.handles.by_hash, ahead->file);
+        if (slot != SLOT_NONE)
+            __builtin_prefetch(&core->files.at[slot]);
+        return;
+    }
+}
