@@ -39,9 +39,11 @@ struct drc;
 struct drc_key {
     struct address address;
     uint32_t xid, prog, vers, proc, args_len;
-    uint32_t owner;     /* whose call it is, a hash; it follows from the arguments. 0: nobody's */
-    uint64_t args_hash; /* a hash of the argument bytes, and of who asks where that matters */
-    uint64_t client;    /* like the owner: the client as a whole */
+    uint32_t owner;  /* whose call it is, a hash; it follows from the arguments. 0: nobody's */
+    uint32_t client; /* like the owner: the client as a whole */
+    /* A hash of the argument bytes, and of who asks where that matters; with a seed that callers do
+     * not know, because entries are found by it. */
+    uint64_t args_hash;
 };
 
 enum drc_verdict {
@@ -72,10 +74,10 @@ enum drc_verdict drc_find(struct drc *drc, const struct drc_key *key, uint16_t p
  * owner are old from here on. DRC_NONE: every entry is in progress, go on without the cache. */
 uint64_t drc_begin(struct drc *drc, const struct drc_key *key, uint16_t port);
 /* A call of one of its owners begins that makes what the client asked as a whole old, too. */
-void drc_supersede_whole(struct drc *drc, const struct address *address, uint64_t client);
+void drc_supersede_whole(struct drc *drc, const struct address *address, uint32_t client);
 /* What this client was answered, or will be, may not be true any more: all its calls are old. Its
  * FREE_ALL is not: what it said is. */
-void drc_supersede_client(struct drc *drc, const struct address *address, uint64_t client);
+void drc_supersede_client(struct drc *drc, const struct address *address, uint32_t client);
 /* Where the answer of an entry in progress waits, for a retransmission of the call. `is_passing`:
  * the answer is for the moment, and not to be said again to another port. */
 void drc_wait(struct drc *drc, uint64_t entry, uint64_t waiting, bool is_passing);
@@ -94,7 +96,7 @@ void drc_end(struct drc *drc, uint64_t entry, struct bytes reply, uint64_t now_n
 /* A rebooted client restarts its xids: forget its calls and replies. */
 void drc_forget(struct drc *drc, const struct address *address);
 /* The same of one client at that address; what is in progress is kept. */
-void drc_forget_client(struct drc *drc, const struct address *address, uint64_t client);
+void drc_forget_client(struct drc *drc, const struct address *address, uint32_t client);
 /* We rebooted, or act as if: what was granted before may be released, and must not be repeated. */
 void drc_forget_all(struct drc *drc);
 

@@ -72,8 +72,8 @@ TEST(test_drc__life_of_a_call)
 TEST(test_drc__every_part_of_the_key_counts)
 {
     struct drc *drc = drc_new(64, 1);
-    struct drc_key keys[9];
-    for (int i = 0; i < 9; i++)
+    struct drc_key keys[10];
+    for (int i = 0; i < 10; i++)
         keys[i] = key_of(2, 7);
     keys[1].address.bytes[3] = 3;
     keys[2].owner++;
@@ -83,11 +83,12 @@ TEST(test_drc__every_part_of_the_key_counts)
     keys[6].proc++;
     keys[7].args_len++;
     keys[8].args_hash++;
-    for (int i = 0; i < 9; i++)
+    keys[9].client++;
+    for (int i = 0; i < 10; i++)
         execute(drc, keys[i], 1);
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 10; i++)
         assert_true(is_known(drc, keys[i], 2));
-    assert_int_equal(drc_check(drc), 9);
+    assert_int_equal(drc_check(drc), 10);
     assert_true(drc_args_hash(drc, bytes_of_text("a")) != drc_args_hash(drc, bytes_of_text("b")));
     drc_free(drc);
 }
@@ -265,6 +266,106 @@ TEST(test_drc__replies_of_all_sizes_fit_side_by_side)
         struct drc_found found;
         assert_int_equal(begin(drc, key_of(2, xid), 2, &found), DRC_DONE);
     }
+    drc_free(drc);
+}
+
+/* Short replies lie in their entries, longer ones elsewhere: each is said again as it was, and what
+ * makes room for another takes nothing with it. */
+TEST(test_drc__replies_stay_whole)
+{
+    enum { COUNT = 140, KEPT = 100 };
+    struct drc *drc = drc_new(KEPT, 1);
+    struct drc_found found;
+    uint8_t reply[COUNT];
+    for (uint32_t len = 0; len < COUNT; len++) {
+        memset(reply, (int)len + 1, sizeof reply);
+        assert_int_equal(begin(drc, key_of(2, len), 1, &found), DRC_NEW);
+        drc_wait(drc, found.entry, UINT64_MAX - len, false);
+        drc_end(drc, found.entry, (struct bytes){reply, len}, 1);
+    }
+    assert_int_equal(drc_check(drc), KEPT);
+    for (uint32_t len = COUNT - KEPT; len < COUNT; len++) {
+        memset(reply, (int)len + 1, sizeof reply);
+        assert_int_equal(begin(drc, key_of(2, len), 2, &found), DRC_DONE);
+        assert_int_equal(found.reply.len, len);
+        assert_memory_equal(found.reply.at, reply, len);
+    }
+    drc_free(drc);
+}
+
+/* One caller after the other, and in turn: each has its own calls, also when one of them went with
+ * its last call and another has its place. */
+TEST(test_drc__callers_come_and_go)
+{
+    struct drc *drc = drc_new(4, 1);
+    struct drc_found found, other;
+    struct drc_key first = key_of(2, 7), second = key_of(3, 7), third = key_of(4, 7);
+    first.owner = second.owner = third.owner = 5;
+    assert_int_equal(begin(drc, first, 1, &found), DRC_NEW);
+    assert_int_equal(begin(drc, second, 1, &other), DRC_NEW);
+    drc_wait(drc, other.entry, 88, false);
+    drc_abandon(drc, found.entry); /* and its caller goes */
+    assert_int_equal(drc_check(drc), 1);
+    assert_int_equal(drc_find(drc, &first, PORT, 2, &found), DRC_NEW);
+    assert_int_equal(begin(drc, third, 2, &found), DRC_NEW); /* takes its place */
+    drc_supersede_client(drc, &first.address, 0);            /* nobody's by now */
+    drc_forget(drc, &first.address);
+    drc_forget_client(drc, &first.address, 0);
+    assert_int_equal(begin(drc, first, 2, &found), DRC_NEW);
+    assert_int_equal(begin(drc, second, 2, &other), DRC_IN_PROGRESS);
+    assert_true(other.waiting == 88);
+    drc_end(drc, other.entry, bytes_of_text("second"), 3);
+    drc_end(drc, found.entry, bytes_of_text("first"), 3);
+    assert_int_equal(begin(drc, second, 4, &found), DRC_DONE); /* owners are those of an address */
+    assert_int_equal(begin(drc, first, 4, &found), DRC_DONE);
+    assert_memory_equal(found.reply.at, "first", 5);
+    assert_int_equal(begin(drc, third, 4, &found), DRC_IN_PROGRESS);
+    drc_free(drc);
+}
+
+/* Room is made by the last call of the very caller that needs it. */
+TEST(test_drc__makes_room_for_itself)
+{
+    struct drc *drc = drc_new(1, 1);
+    struct drc_found found;
+    struct drc_key keys[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        keys[i] = key_of(2, 7 + i);
+        keys[i].owner = 5;
+        execute(drc, keys[i], i);
+        assert_int_equal(drc_check(drc), 1);
+        assert_true(is_known(drc, keys[i], i));
+    }
+    assert_int_equal(begin(drc, keys[0], 3, &found), DRC_NEW);
+    drc_void(drc, found.entry); /* what it made old is gone */
+    assert_int_equal(drc_check(drc), 1);
+    assert_int_equal(begin(drc, keys[1], 3, &found), DRC_NEW);
+    assert_true(found.entry == DRC_NONE); /* what is in progress makes no room */
+    drc_free(drc);
+}
+
+/* The oldest of one caller, one between others, and the newest go: the queues stay whole. */
+TEST(test_drc__done_calls_go_in_any_order)
+{
+    struct drc *drc = drc_new(16, 1);
+    for (uint32_t i = 0; i < 12; i++) {
+        struct drc_key key = key_of((uint8_t)(2 + i % 2), i);
+        key.client = 1 + i % 3;
+        execute(drc, key, i);
+    }
+    const struct drc_key one = key_of(2, 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        drc_forget_client(drc, &one.address, 1 + (i + 1) % 3);
+        assert_int_equal(drc_check(drc), 12 - 2 * (i + 1));
+    }
+    struct drc_key oldest = key_of(3, 1), newest = key_of(3, 11);
+    oldest.client = 2;
+    newest.client = 3;
+    assert_true(is_known(drc, oldest, 12));
+    assert_true(is_known(drc, newest, DRC_LIFE_NS + 1)); /* and the others expire */
+    assert_int_equal(drc_check(drc), 5);
+    drc_forget_all(drc);
+    assert_int_equal(drc_check(drc), 0);
     drc_free(drc);
 }
 
