@@ -18,6 +18,12 @@
 
 struct away;
 
+/* One that waits for its time. */
+struct late_answer {
+    struct outbox_entry entry; /* as it will stand in the outbox */
+    struct rpc_source to;
+};
+
 struct rpc_server {
     struct rpc_server_limits limits;
     const struct program *const *programs;
@@ -26,7 +32,7 @@ struct rpc_server {
     struct rpc_client *client; /* NULL: nobody makes calls */
     struct drc *cache;
     struct outbox *outbox;
-    struct outbox_entry *late;     /* answers that core_next_answer will name, by ticket */
+    struct late_answer *late;      /* answers that core_next_answer will name, by ticket */
     uint8_t *late_bytes;           /* reply_max for each */
     struct away *away;             /* NULL: no program is executed elsewhere */
     const struct guard *guard;     /* NULL: files are not ours, and nothing is known of them */
@@ -76,6 +82,7 @@ uint32_t incoming_encode(struct rpc_server *server, const struct incoming *in,
 /* leaving.c: keeps an answer whose time has not come, as it will leave. Returns what the cache
  * knows it by. */
 uint64_t leaving_keep_late(struct rpc_server *server, uint32_t ticket,
-                           const struct outbox_entry *entry, uint32_t len);
+                           const struct outbox_entry *entry, const struct rpc_source *to,
+                           uint32_t len);
 
 #endif

@@ -9,11 +9,12 @@
 #define RESULT_PATIENCE_NS (5 * SECOND_NS) /* with a call that carries a result (D4) */
 
 uint64_t leaving_keep_late(struct rpc_server *server, uint32_t ticket,
-                           const struct outbox_entry *entry, uint32_t len)
+                           const struct outbox_entry *entry, const struct rpc_source *to,
+                           uint32_t len)
 {
     CHECK(ticket < CORE_LATE_MAX);
-    server->late[ticket] = *entry;
-    server->late[ticket].len = len;
+    server->late[ticket] = (struct late_answer){.entry = *entry, .to = *to};
+    server->late[ticket].entry.len = len;
     memcpy(server->late_bytes + (size_t)ticket * server->reply_max, outbox_reserve(server->outbox),
            len);
     return LATE_NUMBER | ticket;
@@ -37,14 +38,15 @@ static void take_late(struct rpc_server *server)
     struct core_late late;
     while (outbox_has_room(server->outbox) && core_next_answer(server->core, &late)) {
         MARK("server_late_answer");
-        struct outbox_entry entry = server->late[late.ticket];
+        struct outbox_entry entry = server->late[late.ticket].entry;
         const uint8_t *bytes = server->late_bytes + (size_t)late.ticket * server->reply_max;
         entry.after_txn = late.after_txn;
         if (late.is_unknown)
             fail(server, &entry, bytes);
         else
             memcpy(outbox_reserve(server->outbox), bytes, entry.len);
-        uint64_t number = outbox_add(server->outbox, &entry, entry.len);
+        uint64_t number =
+            outbox_add(server->outbox, &entry, &server->late[late.ticket].to, entry.len);
         if (entry.cache_entry != DRC_NONE)
             drc_move(server->cache, entry.cache_entry, number);
     }
@@ -54,22 +56,22 @@ static void take_late(struct rpc_server *server)
  * The client carries the result of a message to where the host's program is registered. When it has
  * no room, that copy is lost like a datagram: the caller repeats its message.
  */
-static void carry(struct rpc_server *server, const struct rpc_source *to, struct bytes message,
+static void carry(struct rpc_server *server, const struct peer *to, struct bytes message,
                   uint64_t now_ns)
 {
     struct rpc_call call;
     CHECK(rpc_msg_get_call(message, &call) == RPC_CALL_OK);
-    bool is_udp = to->peer.transport == TRANSPORT_UDP;
+    bool is_udp = to->transport == TRANSPORT_UDP;
     struct client_attempt attempt = {
-        .to = to->peer.address,
-        .local = to->peer.local,
+        .to = to->address,
+        .local = to->local,
         .prog = call.prog,
         .vers = call.vers,
         .proc = call.proc,
         .way = is_udp ? CLIENT_UDP_ONLY : CLIENT_TCP_FIRST,
         .from_listener = true,
         .is_one_way = true,
-        .sent_port = is_udp ? to->peer.port : 0,
+        .sent_port = is_udp ? to->port : 0,
         .message_count = 1,
         .messages = {call.args},
         .deadline_ns = now_ns + RESULT_PATIENCE_NS,
@@ -84,8 +86,11 @@ bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_repl
     const struct outbox_entry *head = outbox_head(server->outbox, core_durable_txn(server->core));
     if (head == NULL)
         return false;
+    const struct peer *peer = outbox_peer(server->outbox, head);
     *ret = (struct rpc_reply){
-        .to = head->to,
+        .route = head->route,
+        .transport = peer != NULL ? peer->transport : TRANSPORT_TCP,
+        .peer = peer,
         .taken_by = head->taken_by,
         .message = outbox_message(server->outbox, head),
         .is_call = head->is_call,
@@ -95,8 +100,8 @@ bool rpc_server_next(struct rpc_server *server, uint64_t now_ns, struct rpc_repl
     if (server->meter != NULL)
         meter_count(server->meter, head->meter_row, head->is_error, now_ns - head->received_ns);
     if (head->is_call && server->client != NULL)
-        carry(server, &ret->to, ret->message, now_ns);
-    if (head->is_call && ret->to.peer.transport != TRANSPORT_UDP)
+        carry(server, peer, ret->message, now_ns);
+    if (head->is_call && ret->transport != TRANSPORT_UDP)
         ret->message = (struct bytes){0};
     outbox_pop(server->outbox);
     return true;

@@ -2,16 +2,19 @@
  * outbox.c -- the queue of gated replies; see outbox.h.
  *
  *   entries:  [ head | ... | tail )           a ring of structs, numbered 0, 1, 2, ...
+ *   peers:    [      | ... |      )           who gets them, where that is remembered
  *   bytes:    ... [ message ][ message ] ...   a ring of bytes; a message never wraps
  *
- * Numbers and offsets count from the beginning of time. The places in memory are kept and moved on
- * beside them, because a division is dear and every answer would need a dozen. When the rest of the
- * ring is too short for a whole message it is skipped, so the reserve asked for is one message more
- * than strictly needed. A queue that is empty begins again at the first places: answers that wait
- * for nothing use the same memory each time, which is in the processor's cache.
+ * Numbers count from the beginning of time. The places in memory are kept and moved on beside them,
+ * because a division is dear and every answer would need a dozen. When the rest of the ring is too
+ * short for a whole message it is skipped, so the reserve asked for is one message more than
+ * strictly needed. A queue that is empty begins again at the first places: answers that wait for
+ * nothing use the same memory each time, which is in the processor's cache.
  *
- * Always true: after_txn does not decrease from head to tail (CHECKed at every add); the bytes in
- * use are those from the head's offset to the end of the newest message.
+ * Always true: after_txn does not decrease from head to tail (CHECKed at every add). The bytes in
+ * use are those from the head's place to write_place, which is behind the newest message; if that
+ * is not behind the head's place they go on from the beginning of the ring. No message is empty:
+ * otherwise a ring that is full would look like one without any bytes.
  */
 #include "rpc/outbox.h"
 
@@ -21,12 +24,12 @@
 
 struct outbox {
     struct outbox_entry *entries;
+    struct peer *peers; /* beside the entries */
     uint8_t *bytes;
     uint64_t bytes_max;
     uint64_t first, next;             /* numbers of the head and of the next entry */
     uint32_t first_place, next_place; /* where these are in the ring of entries */
-    uint64_t write_at;                /* offset behind the newest message */
-    uint64_t write_place;             /* where that is in the ring of bytes */
+    uint64_t write_place;             /* behind the newest message in the ring of bytes */
     uint64_t txn_newest;
     uint32_t entries_max, message_max;
 };
@@ -42,8 +45,9 @@ struct outbox *outbox_new(uint32_t entries_max, uint32_t message_max, uint64_t b
     outbox->message_max = message_max;
     outbox->bytes_max = bytes_max;
     outbox->entries = calloc(entries_max, sizeof *outbox->entries);
+    outbox->peers = calloc(entries_max, sizeof *outbox->peers);
     outbox->bytes = calloc(1, bytes_max);
-    if (outbox->entries == NULL || outbox->bytes == NULL) {
+    if (outbox->entries == NULL || outbox->peers == NULL || outbox->bytes == NULL) {
         outbox_free(outbox);
         return NULL;
     }
@@ -55,6 +59,7 @@ void outbox_free(struct outbox *outbox)
     if (outbox == NULL)
         return;
     free(outbox->entries);
+    free(outbox->peers);
     free(outbox->bytes);
     free(outbox);
 }
@@ -65,12 +70,6 @@ static uint64_t next_message_place(const struct outbox *outbox)
 {
     uint64_t left = outbox->bytes_max - outbox->write_place;
     return left >= outbox->message_max ? outbox->write_place : 0;
-}
-
-static uint64_t next_offset(const struct outbox *outbox)
-{
-    uint64_t left = outbox->bytes_max - outbox->write_place;
-    return left >= outbox->message_max ? outbox->write_at : outbox->write_at + left;
 }
 
 /* The place behind this one in a ring of so many. */
@@ -86,8 +85,11 @@ bool outbox_has_room(const struct outbox *outbox)
         return false;
     if (count == 0)
         return true;
-    uint64_t in_use_from = outbox->entries[outbox->first_place].offset;
-    return next_offset(outbox) + outbox->message_max - in_use_from <= outbox->bytes_max;
+    uint64_t head_place = outbox->entries[outbox->first_place].place;
+    uint64_t end_place = outbox->write_place + outbox->message_max;
+    if (outbox->write_place <= head_place) /* free is what lies between them */
+        return end_place <= head_place;
+    return end_place <= outbox->bytes_max || outbox->message_max <= head_place;
 }
 
 uint8_t *outbox_reserve(struct outbox *outbox)
@@ -96,18 +98,27 @@ uint8_t *outbox_reserve(struct outbox *outbox)
     return outbox->bytes + next_message_place(outbox);
 }
 
-uint64_t outbox_add(struct outbox *outbox, const struct outbox_entry *entry, uint32_t len)
+void outbox_redirect(struct outbox *outbox, struct outbox_entry *entry, const struct rpc_source *to)
+{
+    entry->route = to->route;
+    entry->has_peer = entry->is_call || to->peer.transport == TRANSPORT_UDP;
+    if (entry->has_peer)
+        outbox->peers[entry - outbox->entries] = to->peer;
+}
+
+uint64_t outbox_add(struct outbox *outbox, const struct outbox_entry *entry,
+                    const struct rpc_source *to, uint32_t len)
 {
     CHECK(outbox_has_room(outbox));
+    CHECK(len > 0);
     CHECK(len <= outbox->message_max);
     CHECK(entry->after_txn >= outbox->txn_newest);
     outbox->txn_newest = entry->after_txn;
     struct outbox_entry *added = &outbox->entries[outbox->next_place];
     *added = *entry;
-    added->offset = next_offset(outbox);
     added->place = next_message_place(outbox);
     added->len = len;
-    outbox->write_at = added->offset + len;
+    outbox_redirect(outbox, added, to);
     outbox->write_place = added->place + len;
     outbox->next_place = place_after(outbox->next_place, outbox->entries_max);
     return outbox->next++;
@@ -137,6 +148,11 @@ const struct outbox_entry *outbox_head(const struct outbox *outbox, uint64_t dur
 struct bytes outbox_message(const struct outbox *outbox, const struct outbox_entry *entry)
 {
     return (struct bytes){outbox->bytes + entry->place, entry->len};
+}
+
+const struct peer *outbox_peer(const struct outbox *outbox, const struct outbox_entry *entry)
+{
+    return entry->has_peer ? &outbox->peers[entry - outbox->entries] : NULL;
 }
 
 void outbox_pop(struct outbox *outbox)

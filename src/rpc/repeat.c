@@ -100,13 +100,12 @@ static enum rpc_verdict enqueue(struct rpc_server *server, const struct incoming
 {
     uint64_t after_txn = lease_is_shared(server->limits.lease) ? core_fence(server->core)
                                                                : outbox_txn_newest(server->outbox);
-    struct outbox_entry entry = {.to = *in->from,
-                                 .taken_by = in->from->route,
+    struct outbox_entry entry = {.taken_by = in->from->route,
                                  .after_txn = after_txn,
                                  .cache_entry = DRC_NONE,
                                  .is_call = in->is_message,
                                  .meter_row = METER_NONE}; /* it is counted as a repeat */
-    (void)outbox_add(server->outbox, &entry, len);
+    (void)outbox_add(server->outbox, &entry, in->from, len);
     if (!in->is_message)
         return RPC_WAITING;
     incoming_acknowledge(in);
@@ -129,14 +128,16 @@ static enum rpc_verdict send_again(struct rpc_server *server, const struct incom
     return enqueue(server, in, result.len);
 }
 
-/* The answer of a call in progress, while it waits. */
-static struct outbox_entry *find_pending(struct rpc_server *server, uint64_t waiting)
+/* The answer of a call in progress goes there, when it has waited. */
+static void redirect(struct rpc_server *server, uint64_t waiting, const struct rpc_source *to)
 {
-    if (waiting & LATE_NUMBER)
-        return &server->late[waiting & ~LATE_NUMBER];
+    if (waiting & LATE_NUMBER) {
+        server->late[waiting & ~LATE_NUMBER].to = *to;
+        return;
+    }
     struct outbox_entry *pending = outbox_find(server->outbox, waiting);
     CHECK(pending != NULL);
-    return pending;
+    outbox_redirect(server->outbox, pending, to);
 }
 
 /* Is it answered with a status that can say "ask again"? */
@@ -193,7 +194,7 @@ bool repeat_find(struct rpc_server *server, const struct incoming *in, struct dr
     case DRC_NEW:
         return false;
     case DRC_IN_PROGRESS:
-        find_pending(server, found.waiting)->to = *from;
+        redirect(server, found.waiting, from);
         *ret = in->is_message ? RPC_ANSWERED : RPC_NO_ANSWER;
         if (in->is_message)
             incoming_acknowledge(in);

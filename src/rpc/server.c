@@ -233,8 +233,7 @@ static void queue_answer(struct rpc_server *server, const struct incoming *in,
 {
     const struct response *response = &answer->response;
     uint32_t len = incoming_encode(server, in, response);
-    struct outbox_entry entry = {.to = *in->from,
-                                 .taken_by = in->from->route,
+    struct outbox_entry entry = {.taken_by = in->from->route,
                                  .after_txn = answer->after_txn,
                                  .cache_entry = cache_entry,
                                  .is_call = in->is_message};
@@ -244,8 +243,8 @@ static void queue_answer(struct rpc_server *server, const struct incoming *in,
         entry.received_ns = in->now_ns;
     }
     uint64_t number = response->when == ANSWER_LATER
-                          ? leaving_keep_late(server, response->ticket, &entry, len)
-                          : outbox_add(server->outbox, &entry, len);
+                          ? leaving_keep_late(server, response->ticket, &entry, in->from, len)
+                          : outbox_add(server->outbox, &entry, in->from, len);
     if (cache_entry == DRC_NONE)
         return;
     if (in->request.kind == REQUEST_NLM_LOCK && response->status == LOCK_GRACE)

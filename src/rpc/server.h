@@ -72,7 +72,11 @@ enum rpc_verdict {
 
 /* An answer whose time has come. Valid until the next call into the server. */
 struct rpc_reply {
-    struct rpc_source to;
+    uint64_t route; /* the way back, as in rpc_source */
+    enum transport transport;
+    /* Who gets it: over UDP, and the result of a message. NULL for answers over TCP: a connection
+     * knows who is at its other end. */
+    const struct peer *peer;
     uint64_t taken_by;    /* the route whose call this ends, also when it was repeated elsewhere */
     struct bytes message; /* empty: nothing leaves this way, the client carries it */
     bool is_call;         /* the result of a message, not an answer */

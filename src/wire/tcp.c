@@ -278,9 +278,9 @@ int tcp_add(struct tcp *tcp, int fd, bool has_files)
     return err;
 }
 
-void tcp_send(struct tcp *tcp, const struct rpc_source *to, struct bytes message)
+void tcp_send(struct tcp *tcp, uint64_t route, struct bytes message)
 {
-    struct connection *c = connection_of(tcp, to->route);
+    struct connection *c = connection_of(tcp, route);
     if (c != NULL)
         connection_send(c, message);
 }

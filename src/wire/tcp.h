@@ -36,7 +36,7 @@ struct tcp *tcp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *cl
 /* Takes the socket over and listens on it, for files too if asked. 0 or a negative libuv error. */
 __attribute__((warn_unused_result)) int tcp_add(struct tcp *tcp, int fd, bool has_files);
 
-void tcp_send(struct tcp *tcp, const struct rpc_source *to, struct bytes message);
+void tcp_send(struct tcp *tcp, uint64_t route, struct bytes message);
 /* The reply of a job, which is released when it was written, or cannot be. */
 void tcp_send_job(struct tcp *tcp, const struct rpc_finished *finished);
 /* One call less in flight on this route, and so much less weight. Routes of UDP sockets resolve to

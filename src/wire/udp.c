@@ -118,15 +118,15 @@ static void commit(struct udp *udp, const struct peer *to, uint32_t len)
     udp->out_count++;
 }
 
-void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message)
+void udp_send(struct udp *udp, uint64_t route, const struct peer *to, struct bytes message)
 {
-    CHECK(to->route < udp->socket_count);
-    struct xdr_out out = xdr_out_of(reserve(udp, to->route, true), udp->reply_max);
+    CHECK(route < udp->socket_count);
+    struct xdr_out out = xdr_out_of(reserve(udp, route, true), udp->reply_max);
     if (message.len <= udp->reply_max)
         xdr_put_fixed(&out, message);
     else
         rpc_msg_put_accepted(&out, load_be32(message.at), RPC_SYSTEM_ERR);
-    commit(udp, &to->peer, xdr_out_len(&out));
+    commit(udp, to, xdr_out_len(&out));
 }
 
 /* The socket bound to this address, or to all of its family; NULL: none. */
@@ -148,9 +148,8 @@ void udp_call(struct udp *udp, const struct address *local, const struct address
     const struct udp_socket *socket = find_socket(udp, local);
     if (socket == NULL || local->family != to->family)
         return;
-    struct rpc_source way = {.peer = {.address = *to, .local = *local, .port = port},
-                             .route = (uint64_t)(socket - udp->sockets)};
-    udp_send(udp, &way, message);
+    struct peer peer = {.address = *to, .local = *local, .port = port, .transport = TRANSPORT_UDP};
+    udp_send(udp, (uint64_t)(socket - udp->sockets), &peer, message);
 }
 
 /* One datagram to the server. False: it cannot be taken now. */

@@ -27,9 +27,9 @@ struct udp *udp_new(uv_loop_t *loop, struct rpc_server *server, struct clock *cl
 __attribute__((warn_unused_result)) int udp_add(struct udp *udp, int fd,
                                                 const struct address *address, bool has_files);
 
-/* Queues a reply for the next sendmmsg; udp_flush sends it. One that is too long for a datagram
- * becomes SYSTEM_ERR. */
-void udp_send(struct udp *udp, const struct rpc_source *to, struct bytes message);
+/* Queues a reply for the next sendmmsg through the socket of this route; udp_flush sends it. One
+ * that is too long for a datagram becomes SYSTEM_ERR. */
+void udp_send(struct udp *udp, uint64_t route, const struct peer *to, struct bytes message);
 /* The same for a call of at most UDP_CALL_MAX bytes, from the first socket added for this local
  * address. Without one it is lost, like any datagram. */
 void udp_call(struct udp *udp, const struct address *local, const struct address *to, uint16_t port,

@@ -68,7 +68,8 @@ static void release_jobs(struct wire *wire)
         tcp_call_ended(wire->tcp, finished.taken_by, finished.weight);
         if (finished.to.peer.transport == TRANSPORT_UDP) {
             CHECK(finished.job->pipe.len == 0);
-            udp_send(wire->udp, &finished.to, (struct bytes){finished.message, finished.len});
+            udp_send(wire->udp, finished.to.route, &finished.to.peer,
+                     (struct bytes){finished.message, finished.len});
             rpc_server_release_job(wire->server, finished.job);
         } else {
             tcp_send_job(wire->tcp, &finished);
@@ -81,10 +82,10 @@ static void release(struct wire *wire)
     struct rpc_reply reply;
     release_jobs(wire);
     while (rpc_server_next(wire->server, clock_now_ns(wire->clock), &reply)) {
-        if (reply.to.peer.transport == TRANSPORT_UDP)
-            udp_send(wire->udp, &reply.to, reply.message);
+        if (reply.transport == TRANSPORT_UDP)
+            udp_send(wire->udp, reply.route, reply.peer, reply.message);
         else if (reply.message.len > 0)
-            tcp_send(wire->tcp, &reply.to, reply.message);
+            tcp_send(wire->tcp, reply.route, reply.message);
         tcp_call_ended(wire->tcp, reply.taken_by, 0);
     }
 }

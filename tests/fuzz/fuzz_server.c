@@ -370,9 +370,11 @@ static void drain(void)
         check_reply(reply.message);
         CHECK(left < waiting);
         left++;
-        CHECK(reply.to.route < PEER_COUNT);
-        struct rpc_source to = source_of((uint32_t)reply.to.route);
-        CHECK(address_equal(&reply.to.peer.address, &to.peer.address));
+        CHECK(reply.route < PEER_COUNT);
+        struct rpc_source to = source_of((uint32_t)reply.route);
+        CHECK(reply.transport == to.peer.transport);
+        CHECK((reply.peer != NULL) == (reply.is_call || reply.transport == TRANSPORT_UDP));
+        CHECK(reply.peer == NULL || address_equal(&reply.peer->address, &to.peer.address));
         struct core_status status;
         core_status(world.core, &status);
         CHECK((uint32_t)status.durable_txn == durable_word(TXN_AT + 4));

@@ -487,9 +487,9 @@ static void release(struct world *world, const struct rpc_reply *reply)
     struct connection *connection;
     world->answers++;
     world->history = hash_mix(world->history, hash_bytes(world->now_ns, reply->message));
-    if (statd_release(world, &reply->to, reply->message) || mail_release(world, reply))
+    if (statd_release(world, reply->peer, reply->message) || mail_release(world, reply))
         return;
-    struct call *call = net_find_call(world, &reply->to, reply->message, &connection);
+    struct call *call = net_find_call(world, reply, &connection);
     if (call == NULL)
         return;
     note_end(world, call);

@@ -539,23 +539,25 @@ void mail_arrive_late(struct world *world, struct ask *ask, uint16_t port)
 
 /* ---- answers ---- */
 
-static struct locker *locker_of(struct world *world, const struct rpc_source *to,
+static struct locker *locker_of(struct world *world, const struct rpc_reply *reply,
                                 struct pipe **ret_pipe)
 {
     struct lockers *all = world->lockers;
+    const struct peer *to = reply->peer;
     *ret_pipe = NULL;
-    if (to->route >= ROUTE_BASE && to->route - ROUTE_BASE < all->pipe_count) {
-        *ret_pipe = all->pipes[to->route - ROUTE_BASE];
+    if (reply->route >= ROUTE_BASE && reply->route - ROUTE_BASE < all->pipe_count) {
+        *ret_pipe = all->pipes[reply->route - ROUTE_BASE];
         return (*ret_pipe)->locker;
     }
+    if (to == NULL)
+        return NULL; /* a connection of somebody else */
     for (uint32_t i = 0; i < all->count; i++)
-        if (address_equal(&all->at[i].host->address, &to->peer.address) &&
-            all->at[i].port == to->peer.port)
+        if (address_equal(&all->at[i].host->address, &to->address) && all->at[i].port == to->port)
             return &all->at[i];
     for (uint32_t i = all->ask_count; i > 0; i--) { /* its program has another port by now */
         const struct ask *ask = all->asks[i - 1];
-        if (ask->taken_port == to->peer.port &&
-            address_equal(&ask->process->locker->host->address, &to->peer.address))
+        if (ask->taken_port == to->port &&
+            address_equal(&ask->process->locker->host->address, &to->address))
             return ask->process->locker;
     }
     return NULL;
@@ -577,19 +579,20 @@ bool mail_release(struct world *world, const struct rpc_reply *reply)
 {
     static struct peer_nlm_res res;
     struct pipe *pipe;
-    struct locker *locker = world->lockers != NULL ? locker_of(world, &reply->to, &pipe) : NULL;
+    struct locker *locker = world->lockers != NULL ? locker_of(world, reply, &pipe) : NULL;
     if (locker == NULL)
         return false;
     if (reply->message.len == 0)
         return true; /* the client carries it: see line.c */
+    uint16_t port = pipe != NULL ? pipe->port : reply->peer->port;
     if (reply->is_call) {
         release_result(world, locker, reply->message);
     } else {
-        struct ask *ask = ask_of_answer(world, locker, reply->to.peer.port, reply->message, &res);
+        struct ask *ask = ask_of_answer(world, locker, port, reply->message, &res);
         if (ask != NULL)
             leaves(world, ask, reply->message, false, &res);
     }
-    send_back(world, locker, pipe, reply->to.peer.port, reply->message);
+    send_back(world, locker, pipe, port, reply->message);
     return true;
 }
 

@@ -232,21 +232,35 @@ static bool may_answer(const struct call *call, struct bytes message)
                                            : reply.status != PACKET_SYSTEM_ERR);
 }
 
-struct call *net_find_call(struct world *world, const struct rpc_source *to, struct bytes message,
+/* Does it go to another host? A datagram says where, and a connection is its owner's. */
+static bool is_for_another(const struct rpc_reply *reply, const struct connection *connection,
+                           const struct host *host)
+{
+    if (connection != NULL)
+        return !address_equal(&connection->owner->host->address, &host->address);
+    if (reply->peer != NULL)
+        return !address_equal(&reply->peer->address, &host->address);
+    return reply->route >= NET_STRANGER_ROUTE;
+}
+
+struct call *net_find_call(struct world *world, const struct rpc_reply *reply,
                            struct connection **ret_connection)
 {
+    struct bytes message = reply->message;
     *ret_connection = NULL;
     uint32_t xid = packet_xid(message.at, message.len);
     struct call *call = NULL;
     for (uint32_t i = world->call_count; i > 0 && call == NULL; i--)
         if (world->calls[i - 1]->xid == xid && may_answer(world->calls[i - 1], message))
             call = world->calls[i - 1];
-    if (call == NULL || !address_equal(&to->peer.address, &call->owner->host->address))
+    struct connection *connection = NULL;
+    if (reply->route > 0 && reply->route <= world->connection_count)
+        connection = world->connections[reply->route - 1];
+    if (call == NULL || is_for_another(reply, connection, call->owner->host))
         return NULL;
-    if (to->route > 0 && to->route <= world->connection_count)
-        *ret_connection = world->connections[to->route - 1];
-    bool right_way = *ret_connection != NULL ? (*ret_connection)->owner == call->owner
-                                             : to->route == 0 && !call->owner->is_tcp;
+    *ret_connection = connection;
+    bool right_way = connection != NULL ? connection->owner == call->owner
+                                        : reply->route == 0 && !call->owner->is_tcp;
     if (!right_way)
         world_fail(world, "O6", "an answer goes to the wrong connection");
     return call;

@@ -29,8 +29,11 @@ void net_arrive_late(struct world *world, struct call *call);
 /* A packet reaches its end of the network. */
 void net_arrive(struct world *world, struct parcel *parcel);
 
+/* Connections of strangers have larger numbers than anybody else's. */
+#define NET_STRANGER_ROUTE (UINT64_C(1) << 41)
+
 /* Whose call this answers; NULL: of nobody we model. */
-struct call *net_find_call(struct world *world, const struct rpc_source *to, struct bytes message,
+struct call *net_find_call(struct world *world, const struct rpc_reply *reply,
                            struct connection **ret_connection);
 
 #endif

@@ -375,20 +375,20 @@ void statd_arrive(struct world *world, struct locker *locker, uint64_t ticket)
     for (uint32_t i = 0; i < all->count; i++)
         all->at[i].forgets += all->at[i].host == locker->host;
     if (verdict == RPC_ANSWERED)
-        (void)statd_release(world, &from, reply);
+        (void)statd_release(world, &from.peer, reply);
     machine_received(world);
 }
 
 /* What it held before it rebooted is being freed when the answer leaves (P4), if it is believed by
  * its address and whole name, and had got a lock with its state before: what has no stamp may
  * outlive a reboot that a LOCK of the next life is the first sign of. */
-bool statd_release(struct world *world, const struct rpc_source *to, struct bytes message)
+bool statd_release(struct world *world, const struct peer *to, struct bytes message)
 {
     struct lockers *all = world->lockers;
-    if (all == NULL || to->peer.transport != TRANSPORT_UDP || to->peer.port < NOTICE_PORT ||
-        to->peer.port >= NOTICE_PORT + all->count)
+    if (all == NULL || to == NULL || to->transport != TRANSPORT_UDP || to->port < NOTICE_PORT ||
+        to->port >= NOTICE_PORT + all->count)
         return false;
-    struct locker *locker = &all->at[to->peer.port - NOTICE_PORT];
+    struct locker *locker = &all->at[to->port - NOTICE_PORT];
     uint32_t xid = packet_xid(message.at, message.len);
     if (xid != locker->notice_xid && xid != locker->notice_xid + 1)
         return true; /* of an earlier boot */

@@ -38,8 +38,8 @@ void statd_announce(struct world *world, struct locker *locker);
 void statd_act(struct world *world, struct locker *locker);
 /* A notice reaches the server. */
 void statd_arrive(struct world *world, struct locker *locker, uint64_t ticket);
-/* An answer leaves the server. False: not to a notice. */
-bool statd_release(struct world *world, const struct rpc_source *to, struct bytes message);
+/* An answer leaves the server, over a connection if `to` is NULL. False: not to a notice. */
+bool statd_release(struct world *world, const struct peer *to, struct bytes message);
 
 /* What SM_STAT is answered at this host. */
 uint32_t statd_state(struct world *world, struct host *host);

@@ -10,6 +10,7 @@
 #include "core/turn.h"
 #include "era.h"
 #include "machine.h"
+#include "net.h"
 #include "still.h"
 
 #include <stdlib.h>
@@ -125,7 +126,7 @@ static void begin_row(struct world *world)
     }
     all->who = (uint32_t)any(all, all->count);
     all->is_tcp = prng_chance(&all->prng, 50);
-    all->route = (UINT64_C(1) << 41) + any(all, 1000);
+    all->route = NET_STRANGER_ROUTE + any(all, 1000);
     all->port =
         (uint16_t)(prng_chance(&all->prng, 50) ? 600 + any(all, 200) : 2000 + any(all, 9000));
     all->xid = (uint32_t)prng_next(&all->prng);

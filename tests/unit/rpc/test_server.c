@@ -204,7 +204,7 @@ TEST(test_server__answers_leave_in_order_when_durable)
     assert_false(next(&f, &reply));
     rpc_server_stored(f.server, batch.txn, true, 0, 0);
     assert_true(next(&f, &reply));
-    assert_true(reply.to.route == 5);
+    assert_true(reply.route == 5);
     assert_true(packet_get_reply(reply.message.at, reply.message.len, &decoded));
     assert_int_equal(decoded.xid, 10);
     assert_true(peer_nsm_get_stat_res(&decoded, &res, &nsm_state));
@@ -338,7 +338,9 @@ TEST(test_server__repeats)
     assert_int_equal(receive(&f), RPC_NO_ANSWER);
     store(&f);
     assert_true(next(&f, &reply));
-    assert_true(reply.to.route == 6);
+    assert_true(reply.route == 6);
+    assert_int_equal(reply.transport, TRANSPORT_TCP);
+    assert_null(reply.peer); /* the connection knows */
     assert_true(reply.taken_by == 5);
     uint32_t len = reply.message.len;
     memcpy(first, reply.message.at, len);

@@ -239,10 +239,11 @@ TEST_WITH(test_server_message__void_then_result, NULL, NULL)
         for (uint32_t proc = PEER_NLM_LOCK_MSG; proc <= PEER_NLM_GRANTED_MSG; proc++) {
             assert_true(next(&reply));
             assert_true(reply.is_call);
-            assert_int_equal(reply.to.peer.port, CALLER_PORT);
-            assert_int_equal(reply.to.route, 5);
+            assert_int_equal(reply.peer->port, CALLER_PORT);
+            assert_int_equal(reply.transport, TRANSPORT_UDP);
+            assert_int_equal(reply.route, 5);
             assert_int_equal(reply.taken_by, 5);
-            assert_true(address_equal(&reply.to.peer.local, &f.from.peer.local));
+            assert_true(address_equal(&reply.peer->local, &f.from.peer.local));
             /* There was no CANCEL to cancel: the owner holds the lock. GRANTED is not for us. */
             bool is_denied = proc == PEER_NLM_CANCEL_MSG || proc == PEER_NLM_GRANTED_MSG;
             (void)read_result(reply.message, versions[v], peer_nlm_answer_to(proc), is_denied);
@@ -267,7 +268,7 @@ TEST(test_server_message__repeats)
     assert_int_equal(rpc_server_waiting(f.server), 1);
     store();
     assert_true(next(&reply));
-    assert_int_equal(reply.to.route, 6);
+    assert_int_equal(reply.route, 6);
     assert_int_equal(reply.taken_by, 5);
     assert_in_range(reply.message.len, 1, sizeof first);
     uint32_t len = reply.message.len;
@@ -418,6 +419,8 @@ TEST(test_server_message__a_result_over_tcp)
     f.from.peer.transport = TRANSPORT_TCP;
     struct rpc_reply reply = lock(1);
     assert_true(reply.is_call);
+    assert_int_equal(reply.transport, TRANSPORT_TCP);
+    assert_true(address_equal(&reply.peer->address, &f.from.peer.address));
     assert_int_equal(reply.message.len, 0);
     assert_int_equal(reply.taken_by, 5);
     look_up(LOCKD_PORT);

@@ -102,7 +102,7 @@ static void release(void)
 {
     struct rpc_reply reply;
     while (rpc_server_next(w.server, w.clock.now_ns, &reply)) {
-        tcp_send(w.tcp, &reply.to, reply.message);
+        tcp_send(w.tcp, reply.route, reply.message);
         tcp_call_ended(w.tcp, reply.taken_by, 0);
     }
 }

@@ -43,7 +43,7 @@ static void turn(void)
     struct rpc_reply reply;
     (void)uv_run(&s.loop, UV_RUN_NOWAIT);
     while (rpc_server_next(s.server, s.clock.now_ns, &reply))
-        udp_send(udp, &reply.to, reply.message);
+        udp_send(udp, reply.route, reply.peer, reply.message);
     udp_flush(udp);
     (void)poll(NULL, 0, 1); /* only so that waiting costs no processor */
 }
