@@ -129,9 +129,11 @@ static struct drc_link *link_of(const struct drc *drc, enum drc_which which, uin
     return &entry->links[which];
 }
 
-static void append(struct drc *drc, struct drc_queue *queue, enum drc_which which, uint32_t slot)
+/* An entry in this slot. */
+static void append(struct drc *drc, struct drc_queue *queue, enum drc_which which, uint32_t slot,
+                   struct drc_entry *entry)
 {
-    *link_of(drc, which, slot) = (struct drc_link){.next = SLOT_NONE, .prev = queue->last};
+    entry->links[which] = (struct drc_link){.next = SLOT_NONE, .prev = queue->last};
     if (queue->last == SLOT_NONE)
         queue->first = slot;
     else
@@ -139,9 +141,10 @@ static void append(struct drc *drc, struct drc_queue *queue, enum drc_which whic
     queue->last = slot;
 }
 
-static void take_out(struct drc *drc, struct drc_queue *queue, enum drc_which which, uint32_t slot)
+static void take_out(struct drc *drc, struct drc_queue *queue, enum drc_which which,
+                     const struct drc_entry *entry)
 {
-    struct drc_link link = *link_of(drc, which, slot);
+    struct drc_link link = entry->links[which];
     if (link.prev == SLOT_NONE)
         queue->first = link.next;
     else
@@ -240,8 +243,8 @@ static void drop(struct drc *drc, uint32_t slot)
     struct drc_caller *caller = table_at(&drc->callers, entry->caller);
     forget_newest(drc, slot, entry);
     if (entry->is_done) {
-        take_out(drc, &drc->done, DRC_OF_ALL, slot);
-        take_out(drc, &caller->done, DRC_OF_CALLER, slot);
+        take_out(drc, &drc->done, DRC_OF_ALL, entry);
+        take_out(drc, &caller->done, DRC_OF_CALLER, entry);
         caller->done_count--;
     }
     caller->entry_count--;
@@ -435,8 +438,8 @@ void drc_end(struct drc *drc, uint64_t handle, struct bytes reply, uint64_t now_
     }
     entry->is_done = true;
     entry->done_ns = now_ns;
-    append(drc, &drc->done, DRC_OF_ALL, slot);
-    append(drc, &caller->done, DRC_OF_CALLER, slot);
+    append(drc, &drc->done, DRC_OF_ALL, slot, entry);
+    append(drc, &caller->done, DRC_OF_CALLER, slot, entry);
     caller->done_count++;
 }
 

@@ -24,6 +24,13 @@ struct late_answer {
     struct rpc_source to;
 };
 
+/* The name that was hashed last: the next call is mostly of the same client. */
+struct hashed_name {
+    uint8_t name[64]; /* longer ones, and none, are hashed each time */
+    uint32_t len;
+    uint64_t hash;
+};
+
 struct rpc_server {
     struct rpc_server_limits limits;
     const struct program *const *programs;
@@ -42,6 +49,7 @@ struct rpc_server {
     struct meter *meter; /* NULL: nothing is measured */
     uint32_t record_max, record_max_files, reply_max;
     uint32_t next_xid; /* of calls, when there is no client to number them */
+    struct hashed_name last_name;
 };
 
 /* A call whose procedure is known. */

@@ -22,6 +22,8 @@
 
 #include <stdlib.h>
 
+#define PLACE_NONE UINT64_MAX
+
 struct outbox {
     struct outbox_entry *entries;
     struct peer *peers; /* beside the entries */
@@ -30,6 +32,7 @@ struct outbox {
     uint64_t first, next;             /* numbers of the head and of the next entry */
     uint32_t first_place, next_place; /* where these are in the ring of entries */
     uint64_t write_place;             /* behind the newest message in the ring of bytes */
+    uint64_t reserved_place;          /* what outbox_reserve said last, or PLACE_NONE */
     uint64_t txn_newest;
     uint32_t entries_max, message_max;
 };
@@ -44,6 +47,7 @@ struct outbox *outbox_new(uint32_t entries_max, uint32_t message_max, uint64_t b
     outbox->entries_max = entries_max;
     outbox->message_max = message_max;
     outbox->bytes_max = bytes_max;
+    outbox->reserved_place = PLACE_NONE;
     outbox->entries = calloc(entries_max, sizeof *outbox->entries);
     outbox->peers = calloc(entries_max, sizeof *outbox->peers);
     outbox->bytes = calloc(1, bytes_max);
@@ -62,14 +66,6 @@ void outbox_free(struct outbox *outbox)
     free(outbox->peers);
     free(outbox->bytes);
     free(outbox);
-}
-
-/* Where a message of the maximal size would start: behind the newest, or at the beginning of the
- * ring. */
-static uint64_t next_message_place(const struct outbox *outbox)
-{
-    uint64_t left = outbox->bytes_max - outbox->write_place;
-    return left >= outbox->message_max ? outbox->write_place : 0;
 }
 
 /* The place behind this one in a ring of so many. */
@@ -95,7 +91,10 @@ bool outbox_has_room(const struct outbox *outbox)
 uint8_t *outbox_reserve(struct outbox *outbox)
 {
     CHECK(outbox_has_room(outbox));
-    return outbox->bytes + next_message_place(outbox);
+    /* Behind the newest one, or at the beginning of the ring. */
+    uint64_t left = outbox->bytes_max - outbox->write_place;
+    outbox->reserved_place = left >= outbox->message_max ? outbox->write_place : 0;
+    return outbox->bytes + outbox->reserved_place;
 }
 
 void outbox_redirect(struct outbox *outbox, struct outbox_entry *entry, const struct rpc_source *to)
@@ -109,17 +108,18 @@ void outbox_redirect(struct outbox *outbox, struct outbox_entry *entry, const st
 uint64_t outbox_add(struct outbox *outbox, const struct outbox_entry *entry,
                     const struct rpc_source *to, uint32_t len)
 {
-    CHECK(outbox_has_room(outbox));
+    CHECK(outbox->reserved_place != PLACE_NONE); /* so there is room */
     CHECK(len > 0);
     CHECK(len <= outbox->message_max);
     CHECK(entry->after_txn >= outbox->txn_newest);
     outbox->txn_newest = entry->after_txn;
     struct outbox_entry *added = &outbox->entries[outbox->next_place];
     *added = *entry;
-    added->place = next_message_place(outbox);
+    added->place = outbox->reserved_place;
     added->len = len;
     outbox_redirect(outbox, added, to);
     outbox->write_place = added->place + len;
+    outbox->reserved_place = PLACE_NONE;
     outbox->next_place = place_after(outbox->next_place, outbox->entries_max);
     return outbox->next++;
 }
@@ -160,6 +160,7 @@ void outbox_pop(struct outbox *outbox)
     CHECK(outbox->first < outbox->next);
     outbox->first_place = place_after(outbox->first_place, outbox->entries_max);
     outbox->first++;
+    outbox->reserved_place = PLACE_NONE;
     if (outbox->first == outbox->next) {
         outbox->first_place = outbox->next_place = 0;
         outbox->write_place = 0;

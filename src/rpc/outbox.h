@@ -40,7 +40,8 @@ void outbox_free(struct outbox *outbox);
 /* True when one more reply of the maximum size fits. */
 bool outbox_has_room(const struct outbox *outbox);
 
-/* Where the next message is to be encoded: message_max bytes. Only while outbox_has_room. */
+/* Where the next message is to be encoded: message_max bytes. Only while outbox_has_room, and until
+ * the next outbox_pop. */
 uint8_t *outbox_reserve(struct outbox *outbox);
 /* Appends what was encoded there, and goes to `to`. The number returned names the entry while it
  * waits. */

@@ -12,7 +12,7 @@
 #include "codec/nlm_xdr.h"
 
 /* Names are compared without case (R-ID-1). */
-static uint64_t name_hash(const struct rpc_server *server, struct bytes name)
+static uint64_t fold_and_hash(const struct rpc_server *server, struct bytes name)
 {
     uint8_t folded[NLM_NOTIFY_NAME_MAX]; /* the longest of them */
     CHECK(name.len <= sizeof folded);
@@ -21,13 +21,26 @@ static uint64_t name_hash(const struct rpc_server *server, struct bytes name)
     return drc_args_hash(server->cache, (struct bytes){folded, name.len});
 }
 
+static uint64_t name_hash(struct rpc_server *server, struct bytes name)
+{
+    struct hashed_name *last = &server->last_name;
+    if (name.len == 0 || name.len > sizeof last->name)
+        return fold_and_hash(server, name);
+    if (!bytes_equal((struct bytes){last->name, last->len}, name)) {
+        memcpy(last->name, name.at, name.len);
+        last->len = name.len;
+        last->hash = fold_and_hash(server, name);
+    }
+    return last->hash;
+}
+
 /* A client as a whole, whose FREE_ALL its processes make old: no process has this number. */
 static uint32_t whole_of(uint64_t name)
 {
     return (uint32_t)hash_number(name, UINT64_C(1) << 32) | 1;
 }
 
-static uint32_t whole_client(const struct rpc_server *server, struct bytes name)
+static uint32_t whole_client(struct rpc_server *server, struct bytes name)
 {
     return whole_of(name_hash(server, name));
 }
@@ -36,8 +49,7 @@ static uint32_t whole_client(const struct rpc_server *server, struct bytes name)
  * Whose call it is: the process of a client, or the registrant, whose calls may undo each other's
  * effects, and the client whose FREE_ALL makes the cache forget it; 0: nobody's.
  */
-static void set_owner(const struct rpc_server *server, const struct request *request,
-                      struct drc_key *key)
+static void set_owner(struct rpc_server *server, const struct request *request, struct drc_key *key)
 {
     const struct lock_request *r = &request->lock;
     uint64_t name;
@@ -74,18 +86,18 @@ static void set_owner(const struct rpc_server *server, const struct request *req
     }
 }
 
-static struct drc_key cache_key(const struct rpc_server *server, const struct incoming *in)
+static void set_key(struct rpc_server *server, const struct incoming *in, struct drc_key *key)
 {
     const struct rpc_call *call = in->call;
-    struct drc_key key = {.address = in->from->peer.address,
-                          .xid = call->xid,
-                          .prog = call->prog,
-                          .vers = call->vers,
-                          .proc = call->proc,
-                          .args_len = call->args.len,
-                          .args_hash = drc_args_hash(server->cache, call->args)};
-    set_owner(server, &in->request, &key);
-    return key;
+    uint64_t args_hash = drc_args_hash(server->cache, call->args);
+    *key = (struct drc_key){.address = in->from->peer.address,
+                            .xid = call->xid,
+                            .prog = call->prog,
+                            .vers = call->vers,
+                            .proc = call->proc,
+                            .args_len = call->args.len,
+                            .args_hash = args_hash};
+    set_owner(server, &in->request, key);
 }
 
 /* The result of a message goes through the outbox; with a shared store an answer does, too, for we
@@ -185,7 +197,7 @@ bool repeat_find(struct rpc_server *server, const struct incoming *in, struct dr
 {
     const struct rpc_source *from = in->from;
     struct drc_found found;
-    *ret_key = cache_key(server, in);
+    set_key(server, in, ret_key);
     enum drc_verdict seen = drc_find(server->cache, ret_key, from->peer.port, in->now_ns, &found);
     /* A kernel has SM_MON of several hosts in flight at once, all under one name. */
     if (seen == DRC_OLD && in->request.kind == REQUEST_NSM_MON && !found.is_moved)

@@ -735,4 +735,36 @@ TEST(test_server_message__any_case_is_one_owner)
     assert_int_equal(status_of_repeat(1, PEER_NLM_LOCK), PEER_NLM_IS_GRACE);
 }
 
+/* Clients by turns, one with a long name: each is the owner of its own calls, and its next one
+ * makes old what it was answered before, whoever was heard in between. */
+TEST(test_server_message__clients_by_turns)
+{
+    static const char *const names[] = {
+        "mac", "mad",
+        "a-client-whose-name-is-longer-than-most-names-of-clients.in.a.domain.example"};
+    enum { COUNT = sizeof names / sizeof names[0] };
+    struct packet locks[COUNT];
+    struct rpc_reply out;
+    for (uint32_t i = 0; i < 2 * COUNT; i++) { /* all lock, then all unlock */
+        uint32_t who = i % COUNT;
+        struct peer_nlm_args args = lock_args(100 * who);
+        args.lock.caller_name = peer_nlm_text(names[who]);
+        peer_nlm_put_call(&call, 1 + i, 4, i < COUNT ? PEER_NLM_LOCK : PEER_NLM_UNLOCK, &args);
+        assert_int_equal(receive(), RPC_WAITING);
+        store();
+        assert_true(next(&out));
+        if (i < COUNT)
+            locks[i] = call;
+        for (uint32_t other = 0; other < COUNT && other <= i; other++) {
+            struct peer_nlm_res res;
+            call = locks[other];
+            assert_int_equal(receive(), RPC_ANSWERED);
+            struct packet_reader reader = {f.reply.body, f.reply.body_len, false};
+            assert_true(peer_nlm_get_res(&reader, 4, PEER_NLM_LOCK, &res));
+            bool is_old = i >= COUNT && other <= who;
+            assert_int_equal(res.status, is_old ? PEER_NLM_IS_GRACE : PEER_NLM_IS_GRANTED);
+        }
+    }
+}
+
 TEST_MAIN(set_up, tear_down, NULL, NULL)
