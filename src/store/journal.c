@@ -244,4 +244,5 @@ void journal_restart(struct journal *journal)
 {
     journal->end = FRAMES_FROM;
     journal->frame_count = 0;
+    journal_give_back(journal);
 }

@@ -81,7 +81,7 @@ journal_append(struct journal *journal, const struct store_batch *batch, bool mu
 /* Frame `index` as a batch: its count and changes. The view dies with the next append. */
 struct store_batch journal_get(const struct journal *journal, uint32_t index);
 
-/* The tables have every frame. */
+/* The tables have every frame; the memory for reading them is given back. */
 void journal_restart(struct journal *journal);
 
 #endif

@@ -7,6 +7,9 @@
  *
  * It is made where there is ample room only: a nearly full disk belongs to the tables, which can do
  * without a journal.
+ *
+ * What was read through the map counts as memory of this process until it is given back. The file
+ * keeps it, so who reads it once more finds what was written last.
  */
 #include "store/journal_file.h"
 
@@ -123,6 +126,12 @@ int journal_open(struct journal *ret, const struct directory *directory)
     }
     *ret = journal;
     return 0;
+}
+
+void journal_give_back(const struct journal *journal)
+{
+    if (journal->map != NULL)
+        (void)madvise((void *)(uintptr_t)journal->map, journal->len, MADV_DONTNEED); /* a hint */
 }
 
 bool journal_is_solid(const struct journal *journal)

@@ -14,4 +14,7 @@ struct journal_frame {
     uint32_t count;
 };
 
+/* Gives back the memory of what was read. Views stay, and are read from the file again. */
+void journal_give_back(const struct journal *journal);
+
 #endif

@@ -124,6 +124,38 @@ TEST(test_journal__begins_again_from_its_start)
     assert_int_equal(scene.journal.frame_count, 0);
 }
 
+/* Of the map, as the kernel counts it. */
+static unsigned long resident_kib(const void *map)
+{
+    char line[512];
+    unsigned long start, end, kib = 0;
+    bool is_ours = false, is_found = false;
+    FILE *file = fopen("/proc/self/smaps", "re");
+    assert_non_null(file);
+    while (!is_found && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "%lx-%lx ", &start, &end) == 2)
+            is_ours = start <= (uintptr_t)map && (uintptr_t)map < end;
+        is_found = is_ours && sscanf(line, "Rss: %lu", &kib) == 1;
+    }
+    assert_int_equal(fclose(file), 0);
+    assert_true(is_found);
+    return kib;
+}
+
+TEST(test_journal__that_was_read_takes_no_memory)
+{
+    const uint64_t id = scene.journal.id;
+    const struct store_batch *batch = next(40);
+    assert_int_equal(journal_append(&scene.journal, batch, false), 0);
+    assert_false(find_again(id, 0)); /* looks at every block */
+    assert_true(resident_kib(scene.journal.map) * 1024 >= LEN / 2);
+    struct store_batch found = journal_get(&scene.journal, 0);
+    journal_restart(&scene.journal);
+    assert_int_equal(resident_kib(scene.journal.map), 0);
+    assert_int_equal(found.changes.len, batch->changes.len); /* and nothing is lost */
+    assert_memory_equal(found.changes.at, batch->changes.at, found.changes.len);
+}
+
 TEST(test_journal__of_another_run_is_not_read)
 {
     const uint64_t id = scene.journal.id;
