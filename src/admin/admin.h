@@ -157,6 +157,8 @@ struct admin {
     /* True: clients are served. Otherwise *ret_reason says why not. */
     bool (*is_ready)(void *context, struct text *ret_reason);
     void (*facts)(void *context, struct admin_facts *ret);
+    /* Do clients call just now? Then HTTP takes less of the server's time. NULL: they do not. */
+    bool (*is_in_use)(void *context);
     void (*process)(void *context, struct admin_process *ret);
     /* Limits outside the core by index; false: no more. NULL: there are none. */
     bool (*limit)(void *context, uint32_t index, struct admin_limit *ret);
@@ -187,5 +189,10 @@ struct admin {
     /* Nobody reads it any more. */
     void (*copy_end)(void *copy, bool is_too_slow);
 };
+
+static inline bool admin_is_in_use(const struct admin *admin)
+{
+    return admin->is_in_use != NULL && admin->is_in_use(admin->context);
+}
 
 #endif

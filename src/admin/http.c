@@ -2,10 +2,8 @@
  * http.c -- libmicrohttpd inside the libuv loop; see http.h.
  *
  * libmicrohttpd runs without a thread of its own: it keeps an epoll descriptor of its sockets,
- * which the loop polls like any other; run() lets it do what is ready, and its next timeout becomes
- * a timer. When it has more to do at once it runs in the next turn, after everyone else: a timer of
- * 0 ms would not do, because libuv runs it repeatedly within one turn. So handlers run in the
- * server's thread and may read its state.
+ * which the loop polls like any other, and a runner (runner.h) lets it do what is ready. So handlers
+ * run in the server's thread and may read its state.
  *
  * A peer cannot cost much: CONNECTIONS_MAX connections of CONNECTION_BYTES each, closed after
  * IDLE_S of silence; a request body is read only where a route takes one, and is short (body.h).
@@ -24,6 +22,7 @@
 #include "admin/caller.h"
 #include "admin/host.h"
 #include "admin/route.h"
+#include "admin/runner.h"
 #include "base/check.h"
 #include "base/list.h"
 #include "wire/sockaddr.h"
@@ -39,7 +38,6 @@ enum {
     BACKLOG = 1024,               /* a crowd is accepted and evicted: faster than a repeated SYN */
     CONNECTION_BYTES = 16 * 1024, /* headers of a request and its response */
     IDLE_S = 3,
-    DEAF_MS = 1000, /* until a failed poll is retried */
     NAME_MAX_LEN = 256,
 };
 
@@ -57,10 +55,7 @@ struct http {
     struct list by_age, spare; /* oldest first */
     uint32_t visitor_count;
     bool has_left; /* a visitor, since libmicrohttpd looked at its sockets */
-    uv_poll_t poll;
-    uv_timer_t timer;
-    uv_idle_t again; /* in the next turn */
-    int handles_open;
+    struct runner runner;
     struct address address;
     uint16_t port;
     const struct admin *admin;
@@ -191,14 +186,12 @@ void http_sleep(struct exchange *exchange)
     MHD_suspend_connection(exchange->connection);
 }
 
-static void on_again(uv_idle_t *idle);
-
 static void resume(struct visitor *visitor)
 {
     list_remove(&visitor->parked);
     MHD_resume_connection(visitor->exchange.connection);
     /* libmicrohttpd handles it the next time it runs. */
-    CHECK(uv_idle_start(&visitor->exchange.http->again, on_again) == 0);
+    runner_soon(&visitor->exchange.http->runner);
 }
 
 void http_wake(struct exchange *exchange)
@@ -244,52 +237,22 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
     (void)shutdown(oldest->fd, SHUT_RDWR); /* libmicrohttpd reads the end, and closes it */
 }
 
-static void on_timer(uv_timer_t *timer);
-static void on_again(uv_idle_t *idle);
-
-static void run(struct http *http)
+static bool run(void *context, uint64_t *ret_ms)
 {
+    struct http *http = context;
+    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
     http->has_left = false;
     (void)MHD_run(http->daemon); /* fails only for a daemon with threads */
-    MHD_UNSIGNED_LONG_LONG timeout_ms;
     bool has_timeout = MHD_get_timeout(http->daemon, &timeout_ms) == MHD_YES;
-    if (!uv_is_active((uv_handle_t *)&http->poll) && (!has_timeout || timeout_ms > DEAF_MS)) {
-        timeout_ms = DEAF_MS;
-        has_timeout = true;
-    }
     /* With all places taken it stops accepting, and checks for a free one only when it runs. */
-    if (http->has_left) {
-        timeout_ms = 0;
-        has_timeout = true;
-    }
-    CHECK(uv_timer_stop(&http->timer) == 0);
-    CHECK(uv_idle_stop(&http->again) == 0);
-    if (has_timeout && timeout_ms == 0)
-        CHECK(uv_idle_start(&http->again, on_again) == 0);
-    else if (has_timeout)
-        CHECK(uv_timer_start(&http->timer, on_timer, timeout_ms, 0) == 0);
+    *ret_ms = http->has_left ? 0 : timeout_ms;
+    return http->has_left || has_timeout;
 }
 
-/* libmicrohttpd finds out itself what is ready. libuv stops polling a descriptor with an error: the
- * timer restarts it. */
-static void on_poll(uv_poll_t *poll, int status, int events)
+static bool is_in_use(void *context)
 {
-    (void)status;
-    (void)events;
-    run(poll->data);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct http *http = timer->data;
-    if (!uv_is_active((uv_handle_t *)&http->poll))
-        CHECK(uv_poll_start(&http->poll, UV_READABLE, on_poll) == 0);
-    run(http);
-}
-
-static void on_again(uv_idle_t *idle)
-{
-    run(idle->data);
+    const struct http *http = context;
+    return admin_is_in_use(http->admin);
 }
 
 static int fail(int error, const struct address *address, uint16_t port, struct text *ret_why)
@@ -367,7 +330,7 @@ static struct http *serve(uv_loop_t *loop, int fd, const struct admin *admin)
         (void)close(fd);
     else
         epoll_fd = start_daemon(http, fd);
-    if (epoll_fd >= 0 && uv_poll_init(loop, &http->poll, epoll_fd) != 0) {
+    if (epoll_fd >= 0 && runner_init(&http->runner, loop, epoll_fd, run, is_in_use, http) != 0) {
         MHD_stop_daemon(http->daemon);
         epoll_fd = -1;
     }
@@ -376,13 +339,6 @@ static struct http *serve(uv_loop_t *loop, int fd, const struct admin *admin)
         return NULL;
     }
     http->admin = admin;
-    CHECK(uv_timer_init(loop, &http->timer) == 0); /* these only fill the structs */
-    CHECK(uv_idle_init(loop, &http->again) == 0);
-    http->timer.data = http;
-    http->poll.data = http;
-    http->again.data = http;
-    http->handles_open = 3;
-    CHECK(uv_poll_start(&http->poll, UV_READABLE, on_poll) == 0);
     return http;
 }
 
@@ -470,13 +426,6 @@ uint32_t http_waiting(const struct http *http)
     return http == NULL ? 0 : http->parked_count;
 }
 
-static void on_close(uv_handle_t *handle)
-{
-    struct http *http = handle->data;
-    if (--http->handles_open == 0)
-        free(http);
-}
-
 void http_free(struct http *http)
 {
     if (http == NULL)
@@ -487,9 +436,7 @@ void http_free(struct http *http)
         while (!list_is_empty(waiting[i]))
             resume(LIST_ELEMENT(waiting[i]->next, struct visitor, parked));
     /* The loop must forget the descriptor before libmicrohttpd closes it. */
-    uv_close((uv_handle_t *)&http->poll, on_close);
-    uv_close((uv_handle_t *)&http->timer, on_close);
-    uv_close((uv_handle_t *)&http->again, on_close);
+    runner_close(&http->runner, free);
     MHD_stop_daemon(http->daemon);
     http->daemon = NULL;
 }

@@ -17,7 +17,8 @@
 enum {
     LIMIT_DEFAULT = 100,
     UNITS_PER_PIECE = 4000,  /* a slot is one, comparing it is more (list_match.h) */
-    PIECE_BYTES = 32 * 1024, /* written at once, a hundred rows or so */
+    PIECE_BYTES = 32 * 1024, /* written at once, a hundred rows or so, */
+    SHORT_BYTES = 4 * 1024,  /* and while clients call */
 };
 
 #define PAGE_NS (UINT64_C(2) * SECOND_NS)
@@ -97,9 +98,10 @@ static ssize_t read_listing(void *context, uint64_t position, char *buffer, size
     struct paging *paging = context;
     struct writer *writer = &paging->writer;
     uint32_t budget = UNITS_PER_PIECE;
+    size_t piece = admin_is_in_use(paging->admin) ? SHORT_BYTES : PIECE_BYTES;
     (void)position;
-    if (max > PIECE_BYTES)
-        max = PIECE_BYTES;
+    if (max > piece)
+        max = piece;
     /* What did not fit last time is less than a row. */
     writer->len -= paging->read;
     if (writer->len > 0)

@@ -3,7 +3,8 @@
  *
  * A page has at most `limit` rows (100 unless asked for, 1,000 at most). It is built in pieces as
  * large as a connection has room for, one piece per turn and connection, and each piece examines a
- * bounded number of slots: a list of a million locks delays nobody by more than that. A page that
+ * bounded number of slots: a list of a million locks delays nobody by more than that. While clients
+ * call, pieces are short, and between two of them there is time for others (runner.h). A page that
  * finds few rows ends after some seconds with those, so that nobody waits for all of a long search.
  * `next` is the cursor of the next page, or null at the end; it stays valid while rows come and go.
  */

@@ -116,6 +116,12 @@ static void tell_facts(void *context, struct admin_facts *ret)
         tell_files(files_service(hooks->files), hooks->admin.core, &ret->files);
 }
 
+static bool is_in_use(void *context)
+{
+    const struct admin_hooks *hooks = context;
+    return clock_heard_lately(hooks->clock);
+}
+
 static void tell_process(void *context, struct admin_process *ret)
 {
     const struct admin_hooks *hooks = context;
@@ -309,6 +315,7 @@ void admin_hooks_init(struct admin_hooks *hooks, const struct config *config, st
         .admin = {.context = hooks,
                   .is_ready = is_ready,
                   .facts = tell_facts,
+                  .is_in_use = is_in_use,
                   .process = tell_process,
                   .limit = tell_limit,
                   .option = tell_option,

@@ -7,6 +7,8 @@
 
 #include <time.h>
 
+#define LATELY_NS (100 * MS_NS)
+
 static uint64_t read_ns(clockid_t id)
 {
     struct timespec t;
@@ -35,11 +37,17 @@ uint64_t clock_boot_ns(void)
 void clock_heard(struct clock *clock)
 {
     clock->has_heard = true;
+    clock->heard_ns = clock_raw_ns(clock);
 }
 
 bool clock_has_heard(const struct clock *clock)
 {
     return clock->has_heard;
+}
+
+bool clock_heard_lately(struct clock *clock)
+{
+    return clock->heard_ns != 0 && clock_raw_ns(clock) - clock->heard_ns < LATELY_NS;
 }
 
 void clock_turn_over(struct clock *clock)

@@ -20,7 +20,8 @@ struct clock {
     uint64_t now_ns; /* monotonic, without standstills */
     uint64_t raw_ns; /* as the clock says */
     struct pace pace;
-    uint64_t wall_ns; /* since 1970; may jump, so it is only stored and shown */
+    uint64_t wall_ns;  /* since 1970; may jump, so it is only stored and shown */
+    uint64_t heard_ns; /* when something was read, as the clock says; 0: never */
     bool is_set;
     bool has_heard;
 };
@@ -55,6 +56,8 @@ uint64_t clock_boot_ns(void);
 /* Something was accepted or read in this turn; was it? */
 void clock_heard(struct clock *clock);
 bool clock_has_heard(const struct clock *clock);
+/* Or not long ago, so that more is to be expected? */
+bool clock_heard_lately(struct clock *clock);
 /* The turn is over, and the next one begins within this time unless the process is stopped. */
 void clock_sleep(struct clock *clock, uint64_t longest_ns);
 /* Total time of standstills since the start, those longer than a second. */

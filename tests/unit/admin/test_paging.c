@@ -22,6 +22,8 @@ static struct world {
     struct http *http;
     uint64_t now_ns;
     enum admin_path path;
+    bool is_in_use;
+    uint32_t idle_turns; /* of the last page, between its pieces */
 } world;
 
 static void tell_facts(void *context, struct admin_facts *ret)
@@ -29,6 +31,12 @@ static void tell_facts(void *context, struct admin_facts *ret)
     (void)context;
     world.now_ns += SECOND_NS;
     *ret = (struct admin_facts){.now_ns = world.now_ns, .wall_ns = world.now_ns};
+}
+
+static bool is_in_use(void *context)
+{
+    (void)context;
+    return world.is_in_use;
 }
 
 static bool is_ready(void *context, struct text *ret_reason)
@@ -62,8 +70,11 @@ TEST_FIXTURE(start)
     lock_many(the_core, 5, A, 0, COUNT);
     settle();
     world = (struct world){.path = ADMIN_PATH_NONE};
-    admin = (struct admin){
-        .core = the_core, .is_ready = is_ready, .facts = tell_facts, .path = tell_path};
+    admin = (struct admin){.core = the_core,
+                           .is_ready = is_ready,
+                           .facts = tell_facts,
+                           .is_in_use = is_in_use,
+                           .path = tell_path};
     assert_int_equal(uv_loop_init(&world.loop), 0);
     assert_true(address_parse(bytes_of_text("127.0.0.1"), &address));
     text_init(&why, buffer, sizeof buffer);
@@ -94,8 +105,18 @@ static const char *get(const char *path)
     int len = snprintf(request, sizeof request, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", path);
     assert_int_equal(send(fd, request, (size_t)len, MSG_NOSIGNAL), len);
     size_t got = 0;
+    uint32_t idle_turns = 0;
+    uint64_t first_ns = world.now_ns;
+    world.idle_turns = 0;
     for (;;) {
+        uint64_t before_ns = world.now_ns;
         (void)uv_run(&world.loop, UV_RUN_NOWAIT);
+        if (world.now_ns == before_ns) {
+            idle_turns += before_ns > first_ns;
+        } else {
+            world.idle_turns += idle_turns;
+            idle_turns = 0;
+        }
         ssize_t more = recv(fd, answer + got, sizeof answer - 1 - got, MSG_DONTWAIT);
         if (more == 0)
             break;
@@ -163,6 +184,24 @@ TEST(test_paging__a_plain_page_is_full)
         rows++;
     assert_int_equal(rows, 1000);
     assert_null(strstr(answer, "unnamed"));
+}
+
+/* Of 1,000 rows; how many pieces it came in. */
+static uint64_t count_pieces(bool is_used)
+{
+    world.is_in_use = is_used;
+    uint64_t before_ns = world.now_ns;
+    size_t len = strlen(get("/api/v1/locks?limit=1000"));
+    assert_in_range(len, 200 * 1024, 400 * 1024);
+    return (world.now_ns - before_ns) / SECOND_NS;
+}
+
+/* A call that comes meanwhile waits for a few rows, and there is time for it between two pieces. */
+TEST(test_paging__pieces_are_short_while_clients_call)
+{
+    assert_in_range(count_pieces(false), 1, 20);
+    assert_in_range(count_pieces(true), 50, 200);
+    assert_true(world.idle_turns > 0);
 }
 
 /* Each has a lock, and those with larger numbers come first in their table. */

@@ -1,5 +1,6 @@
 /*
- * test_clock.c -- shows that one turn has one time, and that it is the time.
+ * test_clock.c -- shows that one turn has one time, that it is the time, and when
+ * something was heard.
  */
 #include "unit/test.h"
 #include "wire/clock.h"
@@ -45,6 +46,21 @@ TEST(test_clock__both_clocks_are_the_kernels)
     uint64_t real_ns = read_ns(CLOCK_REALTIME), hour_ns = UINT64_C(3600) * 1000000000;
     assert_true(clock_wall_ns(&clock) + hour_ns > real_ns);
     assert_true(clock_wall_ns(&clock) < real_ns + hour_ns);
+}
+
+TEST(test_clock__what_was_heard_is_lately_for_a_while)
+{
+    struct clock clock = {0};
+    assert_false(clock_heard_lately(&clock));
+    clock_heard(&clock);
+    assert_true(clock_heard_lately(&clock));
+    clock.raw_ns += 99 * UINT64_C(1000000); /* still the same turn: it is not read again */
+    assert_true(clock_heard_lately(&clock));
+    clock.raw_ns += 2 * UINT64_C(1000000);
+    assert_false(clock_heard_lately(&clock));
+    clock_turn_over(&clock);
+    clock_heard(&clock);
+    assert_true(clock_heard_lately(&clock));
 }
 
 TEST_MAIN(NULL, NULL, NULL, NULL)
