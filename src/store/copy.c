@@ -26,9 +26,9 @@ enum {
     QUEUE_LOW = 512 * 1024,       /* below it, steps are made, */
     QUEUE_HIGH = 1024 * 1024,     /* up to this */
     QUEUE_MAX = 64 * 1024 * 1024, /* batches may lengthen it so far */
-    RECORDS_PER_LOOK = 64,        /* at the clock */
+    RECORDS_PER_LOOK = 16,        /* at the clock */
 };
-#define STEP_NS (150 * UINT64_C(1000)) /* what a commit may have to wait for */
+#define STEP_NS (40 * UINT64_C(1000)) /* what a commit may have to wait for */
 
 struct block {
     struct block *next;
