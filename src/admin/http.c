@@ -2,8 +2,8 @@
  * http.c -- libmicrohttpd inside the libuv loop; see http.h.
  *
  * libmicrohttpd runs without a thread of its own: it keeps an epoll descriptor of its sockets,
- * which the loop polls like any other, and a runner (runner.h) lets it do what is ready. So handlers
- * run in the server's thread and may read its state.
+ * which the loop polls like any other, and a runner (runner.h) lets it do what is ready. So
+ * handlers run in the server's thread and may read its state.
  *
  * A peer cannot cost much: CONNECTIONS_MAX connections of CONNECTION_BYTES each, closed after
  * IDLE_S of silence; a request body is read only where a route takes one, and is short (body.h).

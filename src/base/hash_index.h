@@ -54,8 +54,8 @@ void hash_index_remove(struct hash_index *index, uint32_t slot);
  * was asked for; nothing may be added meanwhile. */
 uint32_t hash_index_first(const struct hash_index *index, uint64_t hash);
 uint32_t hash_index_next(const struct hash_index *index, uint32_t slot);
-/* Have what hash_index_first will look at brought into the cache: first its chain, and when that may
- * have come, the first slot of the chain. That slot, or SLOT_NONE; it may have another hash. */
+/* Have what hash_index_first will look at brought into the cache: its chain, and when that may have
+ * come, the first slot of the chain. That slot, or SLOT_NONE; it may have another hash. */
 void hash_index_fetch(const struct hash_index *index, uint64_t hash);
 uint32_t hash_index_fetch_first(const struct hash_index *index, uint64_t hash);
 /* For checks: is the slot there, with this hash? Costs the length of a chain. */

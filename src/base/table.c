@@ -74,6 +74,8 @@ uint32_t table_add(struct table *table)
     else
         return SLOT_NONE;
     make_live(table, slot);
+    if (table->free_head != SLOT_NONE)
+        table_fetch(table, table->free_head); /* the next one that is added */
     return slot;
 }
 

@@ -63,8 +63,13 @@ bool table_is_live(const struct table *table, uint32_t slot);
 
 /* The element in a live slot. */
 void *table_at(const struct table *table, uint32_t slot);
-/* Has the beginning of a slot brought into the cache, which may hold anything: somebody will look at
- * it soon. */
+/* Where the element of a slot is, live or not: to be fetched, not to be looked at. */
+static inline const void *table_memory(const struct table *table, uint32_t slot)
+{
+    return table->slots + (size_t)slot * table->stride + table->element_at;
+}
+
+/* Has the beginning of a slot brought into the cache, live or not: somebody will look at it. */
 static inline void table_fetch(const struct table *table, uint32_t slot)
 {
     __builtin_prefetch(table_slot_at(table, slot));

@@ -4,6 +4,7 @@
 #include "core/ahead.h"
 
 #include "base/hash.h"
+#include "core/lock_element.h"
 #include "core/state.h"
 
 enum { LINE_LEN = 64 };
@@ -29,8 +30,10 @@ void core_ahead(struct core *core, const struct peer *from, const struct request
     case REQUEST_NLM_LOCK:
     case REQUEST_NLM_CANCEL:
     case REQUEST_NLM_UNLOCK:
-        ahead->what = AHEAD_FILE;
+        ahead->what = AHEAD_LOCK;
         ahead->file = intern_fetch(&core->files.handles, request->lock.fh);
+        ahead->owner = owner_hash(core, ahead->client, request->lock.svid);
+        hash_index_fetch(&core->owners.by_key, ahead->owner);
         return;
     case REQUEST_NSM_STAT:
     case REQUEST_NSM_UNMON_ALL:
@@ -56,10 +59,31 @@ static void fetch_registrant(const struct core *core)
         __builtin_prefetch(at + line);
 }
 
-void core_ahead_more(const struct core *core)
+/* The slots that its chains begin with, and the chain of what that owner holds in that file. */
+static void fetch_lock(struct core *core)
+{
+    struct ahead *ahead = &core->ahead;
+    uint32_t file = hash_index_fetch_first(&core->files.handles.by_hash, ahead->file);
+    uint32_t owner = hash_index_fetch_first(&core->owners.by_key, ahead->owner);
+    if (file == SLOT_NONE)
+        return;
+    __builtin_prefetch(&core->files.at[file]);
+    ahead->file_slot = file;
+    ahead->holding = lock_element_holding_hash(core, owner, file);
+    hash_index_fetch(&core->locks.holdings_by_key, ahead->holding);
+    ahead->what = AHEAD_HOLDING;
+}
+
+static void fetch_holding(const struct core *core)
 {
     const struct ahead *ahead = &core->ahead;
-    uint32_t slot;
+    (void)hash_index_fetch_first(&core->locks.holdings_by_key, ahead->holding);
+    span_fetch(&core->locks.by_start, core->files.at[ahead->file_slot].locks);
+}
+
+void core_ahead_next(struct core *core)
+{
+    struct ahead *ahead = &core->ahead;
     switch (ahead->what) {
     case AHEAD_NOTHING:
         return;
@@ -67,14 +91,17 @@ void core_ahead_more(const struct core *core)
         (void)hash_index_fetch_first(&core->names.by_hash, ahead->name);
         (void)hash_index_fetch_first(&core->folds.by_hash, ahead->fold);
         (void)hash_index_fetch_first(&core->registrants.index.by_key, ahead->registrant);
-        return;
+        break;
     case AHEAD_REGISTRANT:
         fetch_registrant(core);
+        break;
+    case AHEAD_LOCK:
+        ahead->what = AHEAD_NOTHING;
+        fetch_lock(core);
         return;
-    case AHEAD_FILE:
-        slot = hash_index_fetch_first(&core->files.handles.by_hash, ahead->file);
-        if (slot != SLOT_NONE)
-            __builtin_prefetch(&core->files.at[slot]);
-        return;
+    case AHEAD_HOLDING:
+        fetch_holding(core);
+        break;
     }
+    ahead->what = AHEAD_NOTHING;
 }

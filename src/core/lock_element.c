@@ -56,7 +56,7 @@ static struct holding *holding_at(const struct core *core, uint32_t slot)
     return table_at(&core->locks.holdings, slot);
 }
 
-static uint64_t holding_hash(const struct core *core, uint32_t owner, uint32_t file)
+uint64_t lock_element_holding_hash(const struct core *core, uint32_t owner, uint32_t file)
 {
     return hash_number(core->seed, (uint64_t)owner << 32 | file);
 }
@@ -64,7 +64,7 @@ static uint64_t holding_hash(const struct core *core, uint32_t owner, uint32_t f
 uint32_t lock_element_holding(const struct core *core, uint32_t owner, uint32_t file)
 {
     const struct hash_index *by_key = &core->locks.holdings_by_key;
-    uint64_t hash = holding_hash(core, owner, file);
+    uint64_t hash = lock_element_holding_hash(core, owner, file);
     uint32_t slot = hash_index_first(by_key, hash);
     for (; slot != SLOT_NONE; slot = hash_index_next(by_key, slot)) {
         const struct holding *holding = holding_at(core, slot);
@@ -82,7 +82,7 @@ struct holding *lock_element_enter_holding(struct core *core, uint32_t slot)
     if (lock->link == SLOT_NONE) {
         lock->link = table_add(&all->holdings);
         CHECK(lock->link != SLOT_NONE); /* there are as many as locks */
-        uint64_t hash = holding_hash(core, lock->claim.owner, lock->claim.file);
+        uint64_t hash = lock_element_holding_hash(core, lock->claim.owner, lock->claim.file);
         *holding_at(core, lock->link) =
             (struct holding){.owner = lock->claim.owner, .file = lock->claim.file};
         hash_index_add(&all->holdings_by_key, hash, lock->link);

@@ -51,6 +51,7 @@ static struct subject find_subject(struct core *core, const struct peer *from,
         .client = locking_find_client(core, from, r->caller_name),
         .claim = {r->start, r->end, SLOT_NONE, SLOT_NONE, r->exclusive},
     };
+    core->ahead.client = s.client;
     if (s.client != SLOT_NONE)
         s.claim.owner = owner_find(core, s.client, r->svid);
     if (!r->is_bad_handle)

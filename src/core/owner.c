@@ -41,7 +41,7 @@ struct owner *owner_at(const struct core *core, uint32_t slot)
     return table_at(&core->owners.table, slot);
 }
 
-static uint64_t key_hash(const struct core *core, uint32_t client, uint32_t svid)
+uint64_t owner_hash(const struct core *core, uint32_t client, uint32_t svid)
 {
     return hash_number(core->seed, (uint64_t)client << 32 | svid);
 }
@@ -60,13 +60,13 @@ static uint32_t find(const struct core *core, uint32_t client, uint32_t svid, ui
 
 uint32_t owner_find(const struct core *core, uint32_t client, uint32_t svid)
 {
-    return find(core, client, svid, key_hash(core, client, svid));
+    return find(core, client, svid, owner_hash(core, client, svid));
 }
 
 uint32_t owner_add(struct core *core, uint32_t client, uint32_t svid)
 {
     struct owners *all = &core->owners;
-    uint64_t hash = key_hash(core, client, svid);
+    uint64_t hash = owner_hash(core, client, svid);
     uint32_t slot = find(core, client, svid, hash);
     if (slot != SLOT_NONE)
         return slot;

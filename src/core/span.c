@@ -156,6 +156,12 @@ uint32_t span_next(const struct spans *spans, span_root root, uint32_t slot)
     return span_tree_next(&spans->nodes, &path);
 }
 
+void span_fetch(const struct spans *spans, span_root root)
+{
+    if (is_tree(root))
+        span_node_fetch(&spans->nodes, root);
+}
+
 uint32_t span_find(const struct spans *spans, span_root root, const struct claim *claim)
 {
     return is_tree(root) ? span_tree_conflict(&spans->nodes, root, claim)

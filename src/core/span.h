@@ -53,6 +53,8 @@ void span_change(struct spans *spans, span_root root, uint32_t slot, const struc
 uint32_t span_first(const struct spans *spans, span_root root);
 uint32_t span_next(const struct spans *spans, span_root root, uint32_t slot);
 
+/* It will be searched: what that looks at first is brought into the cache. */
+void span_fetch(const struct spans *spans, span_root root);
 /* The first element that conflicts with the claim, in order; SLOT_NONE: none. */
 uint32_t span_find(const struct spans *spans, span_root root, const struct claim *claim);
 /* The same among those behind a slot that is in the set. */

@@ -47,6 +47,21 @@ uint32_t span_node_count(const struct span_nodes *nodes, uint32_t node)
                                    : span_node_inner(nodes, node)->count;
 }
 
+void span_node_fetch(const struct span_nodes *nodes, uint32_t node)
+{
+    if (span_node_is_leaf(node)) {
+        table_fetch(&nodes->leaves, node - SPAN_NODE_LEAF - 1);
+        return;
+    }
+    uint32_t slot = node - SPAN_NODE_INNER - 1;
+    const struct span_inner *inner = table_memory(&nodes->inners, slot);
+    table_fetch(&nodes->inners, slot);
+    __builtin_prefetch(inner->any);
+    __builtin_prefetch(inner->exclusives);
+    __builtin_prefetch(inner->children);
+    __builtin_prefetch(inner->children + SPAN_NODE_MAX / 4);
+}
+
 uint32_t span_node_add(struct span_nodes *nodes, uint32_t kind)
 {
     uint32_t slot = table_add(kind == SPAN_NODE_LEAF ? &nodes->leaves : &nodes->inners);

@@ -67,6 +67,8 @@ struct span_leaf *span_node_leaf(const struct span_nodes *nodes, uint32_t node);
 struct span_inner *span_node_inner(const struct span_nodes *nodes, uint32_t node);
 uint32_t span_node_count(const struct span_nodes *nodes, uint32_t node);
 
+/* What a search looks at first in a node is brought into the cache: its first children. */
+void span_node_fetch(const struct span_nodes *nodes, uint32_t node);
 /* An empty one of this kind. There are always enough. */
 uint32_t span_node_add(struct span_nodes *nodes, uint32_t kind);
 void span_node_remove(struct span_nodes *nodes, uint32_t node);

@@ -47,9 +47,9 @@ struct drc *drc_new(uint32_t entries_max, uint64_t seed)
     drc->replies = arena_new((uint64_t)entries_max * REPLY_BYTES_PER_ENTRY + REPLY_BYTES_SPARE);
     if (drc->replies == NULL ||
         table_init(&drc->entries, entries_max, sizeof(struct drc_entry)) != 0 ||
-        table_init(&drc->callers, entries_max, sizeof(struct drc_caller)) != 0 ||
+        table_init_linked(&drc->callers, entries_max, sizeof(struct drc_caller)) != 0 ||
         hash_index_init(&drc->by_key, entries_max) != 0 ||
-        hash_index_init(&drc->by_address, entries_max) != 0 ||
+        hash_index_init_in(&drc->by_address, &drc->callers) != 0 ||
         hash_index_init(&drc->by_owner, entries_max) != 0) {
         drc_free(drc);
         return NULL;
@@ -153,6 +153,16 @@ static void take_out(struct drc *drc, struct drc_queue *queue, enum drc_which wh
         queue->last = link.prev;
     else
         link_of(drc, which, link.next)->prev = link.prev;
+}
+
+/* An entry that was not touched for thousands of calls will be. */
+static void fetch(const struct drc *drc, uint32_t slot)
+{
+    if (slot == SLOT_NONE)
+        return;
+    const struct drc_entry *entry = table_memory(&drc->entries, slot);
+    table_fetch(&drc->entries, slot);
+    __builtin_prefetch(entry->reply_near);
 }
 
 static uint32_t slot_in_progress(const struct drc *drc, uint64_t handle)
@@ -286,6 +296,8 @@ static uint32_t find(struct drc *drc, const struct drc_key *key)
     uint32_t caller = find_caller(drc, &key->address);
     if (caller == SLOT_NONE)
         return SLOT_NONE;
+    if (key->owner != 0) /* drc_begin looks there */
+        hash_index_fetch(&drc->by_owner, drc_owner_hash(drc, caller, key->owner));
     uint32_t slot = hash_index_first(&drc->by_key, key_hash(caller, key));
     while (slot != SLOT_NONE && !has_key(table_at(&drc->entries, slot), caller, key))
         slot = hash_index_next(&drc->by_key, slot);
@@ -431,6 +443,7 @@ void drc_end(struct drc *drc, uint64_t handle, struct bytes reply, uint64_t now_
     if (caller->done_count == DRC_PER_ADDRESS) {
         MARK("drc_address_quota");
         drop(drc, caller->done.first);
+        fetch(drc, caller->done.first); /* it goes with the next answer */
     }
     if (is_forgotten || !keep_reply(drc, entry, reply)) {
         drop(drc, slot);

@@ -357,11 +357,12 @@ static enum rpc_verdict dispatch(struct rpc_server *server, struct incoming *in)
         MARK("server_busy");
         return RPC_BUSY;
     }
-    core_ahead_more(server->core);
+    core_ahead_next(server->core);
     if (!permit_judge(server, in))
         return RPC_BUSY;
-    enum rpc_verdict verdict =
-        execute(server, in, is_cached ? repeat_begin(server, in, &key) : DRC_NONE);
+    uint64_t cache_entry = is_cached ? repeat_begin(server, in, &key) : DRC_NONE;
+    core_ahead_next(server->core);
+    enum rpc_verdict verdict = execute(server, in, cache_entry);
     if (!in->is_message)
         return verdict;
     incoming_acknowledge(in);
