@@ -21,6 +21,9 @@
 
 enum { CHAINS_MIN = 16 };
 
+_Static_assert(TABLE_LINK_AT + sizeof(struct hash_index_link) <= TABLE_LINKED_LEN,
+               "a table has room for the link");
+
 static int init(struct hash_index *index, uint32_t slot_max, uint8_t *links, uint32_t stride)
 {
     uint32_t head_max = CHAINS_MIN;
@@ -49,8 +52,8 @@ int hash_index_init(struct hash_index *index, uint32_t slot_max)
 
 int hash_index_init_in(struct hash_index *index, const struct table *table)
 {
-    CHECK(table->element_at == sizeof(struct table_slot) + sizeof(struct hash_index_link));
-    return init(index, table->max, table->slots + sizeof(struct table_slot), table->stride);
+    CHECK(table->element_at == TABLE_LINKED_LEN);
+    return init(index, table->max, table->slots + TABLE_LINK_AT, table->stride);
 }
 
 void hash_index_done(struct hash_index *index)
@@ -76,12 +79,14 @@ static void split(struct hash_index *index)
 {
     uint32_t level = index->level, from = index->chain_count - level;
     uint32_t *tails[2] = {&index->heads[from], &index->heads[from + level]};
-    uint32_t next;
+    uint32_t last[2] = {0, 0}, next;
     for (uint32_t at = index->heads[from]; at != 0; at = next) {
         struct hash_index_link *link = link_at(index, at - 1);
         uint32_t side = (link->hash & level) != 0;
         next = link->next;
         *tails[side] = at;
+        link->prev = last[side];
+        last[side] = at;
         tails[side] = &link->next;
     }
     *tails[0] = *tails[1] = 0;
@@ -107,6 +112,8 @@ void hash_index_add(struct hash_index *index, uint64_t hash, uint32_t slot)
     if (index->count >= index->chain_count && index->chain_count < index->head_max)
         split(index);
     uint32_t *head = &index->heads[chain_of(index, (uint32_t)hash)];
+    if (*head != 0) /* whoever looked for this hash has just been there */
+        link_at(index, *head - 1)->prev = slot + 1;
     *link_at(index, slot) = (struct hash_index_link){.next = *head, .hash = (uint32_t)hash};
     *head = slot + 1;
     index->count++;
@@ -116,12 +123,15 @@ void hash_index_remove(struct hash_index *index, uint32_t slot)
 {
     CHECK(slot < index->slot_max);
     struct hash_index_link *link = link_at(index, slot);
-    uint32_t *at = &index->heads[chain_of(index, link->hash)];
-    while (*at != slot + 1) {
-        CHECK(*at != 0);
-        at = &link_at(index, *at - 1)->next;
+    if (link->prev != 0) {
+        link_at(index, link->prev - 1)->next = link->next;
+    } else {
+        uint32_t *head = &index->heads[chain_of(index, link->hash)];
+        CHECK(*head == slot + 1);
+        *head = link->next;
     }
-    *at = link->next;
+    if (link->next != 0)
+        link_at(index, link->next - 1)->prev = link->prev;
     *link = (struct hash_index_link){0};
     index->count--;
 }
@@ -174,8 +184,10 @@ void hash_index_check(const struct hash_index *index)
     CHECK(index->chain_count >= index->level && index->chain_count <= index->head_max);
     CHECK(index->chain_count < 2 * index->level);
     for (uint32_t chain = 0; chain < index->chain_count; chain++) {
-        for (uint32_t at = index->heads[chain]; at != 0; at = link_at(index, at - 1)->next) {
+        uint32_t prev = 0, at = index->heads[chain];
+        for (; at != 0; prev = at, at = link_at(index, at - 1)->next) {
             CHECK(chain_of(index, link_at(index, at - 1)->hash) == chain);
+            CHECK(link_at(index, at - 1)->prev == prev);
             CHECK(++count <= index->slot_max);
         }
     }

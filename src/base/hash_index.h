@@ -9,8 +9,6 @@
  * The links of an index that is the main one of a table lie in the table's slots: who follows one
  * is where the element is, and waits for memory once. Others have an array.
  *
- * Few slots of an index should have the same hash: to remove one costs as much as to find it.
- *
  * All memory is reserved by hash_index_init and touched on first use.
  */
 #ifndef BASE_HASH_INDEX_H
@@ -19,8 +17,8 @@
 #include "base/table.h"
 
 struct hash_index_link {
-    uint32_t next; /* slot + 1; 0 ends the chain, so that zeroed memory is empty */
-    uint32_t hash; /* the low half */
+    uint32_t next, prev; /* slot + 1; 0 ends the chain, so that zeroed memory is empty */
+    uint32_t hash;       /* the low half */
 };
 
 struct hash_index {

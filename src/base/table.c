@@ -16,37 +16,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINK_LEN = 8, ALIGNMENT = 8 };
+enum { ALIGNMENT = 8, LINE_LEN = 64 };
 
 static int init(struct table *table, uint32_t max, uint32_t element_size, uint32_t element_at)
 {
     CHECK(max < SLOT_NONE);
     *table = (struct table){
         .element_size = element_size, .element_at = element_at, .max = max, .free_head = SLOT_NONE};
+    size_t count = max > 0 ? max : 1;
     table->stride = (element_at + element_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    table->slots = memory_array(max > 0 ? max : 1, table->stride);
-    return table->slots == NULL ? -ENOMEM : 0;
+    table->memory = memory_array(count * table->stride + LINE_LEN, 1);
+    table->next_free = memory_array(count, sizeof *table->next_free);
+    if (table->memory == NULL || table->next_free == NULL) {
+        table_done(table);
+        return -ENOMEM;
+    }
+    uintptr_t past = (uintptr_t)table->memory % LINE_LEN;
+    table->slots = (uint8_t *)table->memory + (past == 0 ? 0 : LINE_LEN - past);
+    return 0;
 }
 
 int table_init(struct table *table, uint32_t max, uint32_t element_size)
 {
-    return init(table, max, element_size, sizeof(struct table_slot));
+    return init(table, max, element_size, TABLE_HEAD_LEN);
 }
 
 int table_init_linked(struct table *table, uint32_t max, uint32_t element_size)
 {
-    return init(table, max, element_size, sizeof(struct table_slot) + LINK_LEN);
+    return init(table, max, element_size, TABLE_LINKED_LEN);
 }
 
 void table_done(struct table *table)
 {
-    free(table->slots);
+    free(table->memory);
+    free(table->next_free);
     *table = (struct table){0};
 }
 
 bool table_is_live(const struct table *table, uint32_t slot)
 {
-    return slot < table->used && table_slot_at(table, slot)->generation % 2 == 1;
+    return slot < table->used && *table_generation(table, slot) % 2 == 1;
 }
 
 void *table_at(const struct table *table, uint32_t slot)
@@ -57,9 +66,8 @@ void *table_at(const struct table *table, uint32_t slot)
 
 static void make_live(struct table *table, uint32_t slot)
 {
-    struct table_slot *at = table_slot_at(table, slot);
-    at->generation++;
-    CHECK(at->generation % 2 == 1);
+    ++*table_generation(table, slot);
+    CHECK(table_is_live(table, slot));
     memset(table_at(table, slot), 0, table->element_size);
     table->count++;
 }
@@ -68,7 +76,7 @@ uint32_t table_add(struct table *table)
 {
     uint32_t slot = table->free_head;
     if (slot != SLOT_NONE)
-        table->free_head = table_slot_at(table, slot)->next_free;
+        table->free_head = table->next_free[slot];
     else if (table->used < table->max)
         slot = table->used++;
     else
@@ -87,13 +95,13 @@ bool table_add_at(struct table *table, uint32_t slot)
         /* A store is loaded in ascending slot order, so this walk happens in tests only. */
         uint32_t *link = &table->free_head;
         while (*link != slot)
-            link = &table_slot_at(table, *link)->next_free;
-        *link = table_slot_at(table, slot)->next_free;
+            link = &table->next_free[*link];
+        *link = table->next_free[slot];
     }
     for (; table->used <= slot; table->used++) {
         if (table->used == slot)
             continue;
-        table_slot_at(table, table->used)->next_free = table->free_head;
+        table->next_free[table->used] = table->free_head;
         table->free_head = table->used;
     }
     make_live(table, slot);
@@ -103,9 +111,8 @@ bool table_add_at(struct table *table, uint32_t slot)
 void table_remove(struct table *table, uint32_t slot)
 {
     CHECK(table_is_live(table, slot));
-    struct table_slot *at = table_slot_at(table, slot);
-    at->generation++;
-    at->next_free = table->free_head;
+    ++*table_generation(table, slot);
+    table->next_free[slot] = table->free_head;
     table->free_head = slot;
     table->count--;
 }
@@ -126,14 +133,13 @@ uint32_t table_next(const struct table *table, uint32_t slot)
 uint64_t table_handle(const struct table *table, uint32_t slot)
 {
     CHECK(table_is_live(table, slot));
-    return (uint64_t)table_slot_at(table, slot)->generation << 32 | slot;
+    return (uint64_t)*table_generation(table, slot) << 32 | slot;
 }
 
 uint32_t table_find(const struct table *table, uint64_t handle)
 {
     uint32_t slot = (uint32_t)handle;
-    if (!table_is_live(table, slot) ||
-        table_slot_at(table, slot)->generation != (uint32_t)(handle >> 32))
+    if (!table_is_live(table, slot) || *table_generation(table, slot) != (uint32_t)(handle >> 32))
         return SLOT_NONE;
     return slot;
 }
@@ -144,8 +150,7 @@ void table_check(const struct table *table)
     uint32_t live = 0, freed = 0;
     for (uint32_t slot = 0; slot < table->used; slot++)
         live += table_is_live(table, slot);
-    for (uint32_t slot = table->free_head; slot != SLOT_NONE;
-         slot = table_slot_at(table, slot)->next_free) {
+    for (uint32_t slot = table->free_head; slot != SLOT_NONE; slot = table->next_free[slot]) {
         CHECK(slot < table->used);
         CHECK(!table_is_live(table, slot));
         freed++;

@@ -8,7 +8,7 @@
  * Freed slots are used again last-freed-first and new ones in ascending order, so the live slots
  * stay few and dense: slots are the keys of the store, and a commit should dirty few pages.
  *
- * All that is known of a slot lies in front of its element: who looks at one of a million elements
+ * The generation of a slot lies in front of its element: who looks at one of a million elements
  * waits for memory, and that once.
  *
  * All memory is reserved by table_init and touched on first use; nothing is allocated afterwards.
@@ -22,25 +22,26 @@
 
 #define SLOT_NONE UINT32_MAX
 
-/* In front of an element. */
-struct table_slot {
-    uint32_t generation; /* odd while the slot is live */
-    uint32_t next_free;  /* chain of freed slots */
-};
+/* In front of an element: its generation, and of a linked one the link. */
+#define TABLE_HEAD_LEN   8
+#define TABLE_LINK_AT    4
+#define TABLE_LINKED_LEN 16
 
 struct table {
-    uint8_t *slots; /* each: struct table_slot, what an index keeps there, the element */
+    uint8_t *slots; /* each: its generation, what an index keeps there, the element */
     uint32_t stride, element_at, element_size;
-    uint32_t max;       /* capacity in slots */
-    uint32_t count;     /* live slots */
-    uint32_t used;      /* slots below this were live at some time */
-    uint32_t free_head; /* freed last, or SLOT_NONE */
+    uint32_t *next_free; /* chain of freed slots, apart: most slots never were */
+    void *memory;        /* owned; the slots begin at a line of the cache in it */
+    uint32_t max;        /* capacity in slots */
+    uint32_t count;      /* live slots */
+    uint32_t used;       /* slots below this were live at some time */
+    uint32_t free_head;  /* freed last, or SLOT_NONE */
 };
 
 /* 0, or -ENOMEM with nothing allocated. */
 __attribute__((warn_unused_result)) int table_init(struct table *table, uint32_t max,
                                                    uint32_t element_size);
-/* The same with eight bytes in each slot that are an index's (hash_index_init_in). */
+/* The same with room in each slot for the link of an index (hash_index_init_in). */
 __attribute__((warn_unused_result)) int table_init_linked(struct table *table, uint32_t max,
                                                           uint32_t element_size);
 void table_done(struct table *table);
@@ -54,9 +55,10 @@ bool table_add_at(struct table *table, uint32_t slot);
 
 void table_remove(struct table *table, uint32_t slot);
 
-static inline struct table_slot *table_slot_at(const struct table *table, uint32_t slot)
+/* Odd while the slot is live. */
+static inline uint32_t *table_generation(const struct table *table, uint32_t slot)
 {
-    return (struct table_slot *)(void *)(table->slots + (size_t)slot * table->stride);
+    return (uint32_t *)(void *)(table->slots + (size_t)slot * table->stride);
 }
 
 bool table_is_live(const struct table *table, uint32_t slot);
@@ -72,7 +74,7 @@ static inline const void *table_memory(const struct table *table, uint32_t slot)
 /* Has the beginning of a slot brought into the cache, live or not: somebody will look at it. */
 static inline void table_fetch(const struct table *table, uint32_t slot)
 {
-    __builtin_prefetch(table_slot_at(table, slot));
+    __builtin_prefetch(table_generation(table, slot));
 }
 
 /* The slot of such an element. */

@@ -3,7 +3,6 @@
  */
 #include "core/ahead.h"
 
-#include "base/hash.h"
 #include "core/lock_element.h"
 #include "core/state.h"
 
@@ -54,8 +53,8 @@ static void fetch_registrant(const struct core *core)
     uint32_t slot = hash_index_fetch_first(&all->index.by_key, core->ahead.registrant);
     if (slot == SLOT_NONE)
         return;
-    const uint8_t *at = (const uint8_t *)table_slot_at(&all->table, slot);
-    for (uint32_t line = LINE_LEN; line < sizeof(struct registrant); line += LINE_LEN)
+    const uint8_t *at = (const uint8_t *)table_generation(&all->table, slot);
+    for (uint32_t line = LINE_LEN; line < all->table.stride; line += LINE_LEN)
         __builtin_prefetch(at + line);
 }
 

@@ -41,10 +41,10 @@ void host_index_remove(struct host_index *index, uint32_t slot, struct host_plac
     chains_remove(&index->by_name, place.fold, slot);
 }
 
-void host_index_fetch(const struct host_index *index, uint32_t slot, uint32_t fold)
+void host_index_fetch(const struct host_index *index, uint32_t slot, struct host_place place)
 {
-    chains_fetch(&index->by_address, 0, slot);
-    chains_fetch(&index->by_name, fold, slot);
+    chains_fetch(&index->by_address, place.address, slot);
+    chains_fetch(&index->by_name, place.fold, slot);
 }
 
 void host_index_check(const struct host_index *index, uint32_t slot, struct host_place place)

@@ -31,8 +31,8 @@ void host_index_done(struct host_index *index);
 
 void host_index_add(struct host_index *index, uint32_t slot, struct host_place place);
 void host_index_remove(struct host_index *index, uint32_t slot, struct host_place place);
-/* One of this fold may be removed soon: what that looks at is fetched. */
-void host_index_fetch(const struct host_index *index, uint32_t slot, uint32_t fold);
+/* It may be removed soon: what that looks at first is brought into the cache. */
+void host_index_fetch(const struct host_index *index, uint32_t slot, struct host_place place);
 /* CHECKs that it is found there. */
 void host_index_check(const struct host_index *index, uint32_t slot, struct host_place place);
 

@@ -38,9 +38,9 @@ struct owners {
 __attribute__((warn_unused_result)) int owner_init(struct core *core, const uint32_t slots[]);
 void owner_done(struct core *core);
 
-/* SLOT_NONE: there is none. */
 /* Of its key. */
 uint64_t owner_hash(const struct core *core, uint32_t client, uint32_t svid);
+/* SLOT_NONE: there is none. */
 uint32_t owner_find(const struct core *core, uint32_t client, uint32_t svid);
 /* The one there is, or a new one. The table holds one for every lock and waiter there can be. */
 uint32_t owner_add(struct core *core, uint32_t client, uint32_t svid);

@@ -94,13 +94,18 @@ uint64_t registrant_hash(const struct core *core, const struct address *from,
     return key_hash(core, &key);
 }
 
+static struct host_place place_of(const struct registrant *r)
+{
+    return (struct host_place){r->key_hash, r->address, r->mon_fold};
+}
+
 /* What is compared now, and what goes with it if it is removed: all at once, where there are many
  * of them and each would be waited for. */
 static void fetch_parts(const struct core *core, uint32_t slot, const struct registrant *r)
 {
     table_fetch(&core->names.table, r->mon_name);
     table_fetch(&core->folds.table, r->mon_fold);
-    host_index_fetch(&core->registrants.index, slot, r->mon_fold);
+    host_index_fetch(&core->registrants.index, slot, place_of(r));
     notify_fetch(core, target_of_registrant(slot));
 }
 
@@ -117,11 +122,6 @@ static uint32_t find(const struct core *core, const struct key *key, uint64_t ha
             return slot;
     }
     return SLOT_NONE;
-}
-
-static struct host_place place_of(const struct registrant *r)
-{
-    return (struct host_place){r->key_hash, r->address, r->mon_fold};
 }
 
 static void link_slot(struct core *core, uint32_t slot)

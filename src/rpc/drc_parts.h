@@ -15,8 +15,8 @@
 #include "base/table.h"
 #include "rpc/drc.h"
 
-/* Bytes of a reply that lie in its entry: those of a lock, and of the result of a message. */
-#define DRC_REPLY_NEAR 52
+/* Bytes of a reply that lie in its entry: those of a lock. */
+#define DRC_REPLY_NEAR 44
 
 /* The queues of what is done: of all, and of one caller. */
 enum drc_which { DRC_OF_ALL, DRC_OF_CALLER, DRC_QUEUES };
@@ -56,7 +56,8 @@ struct drc_entry {
         uint32_t reply_cell; /* of the arena, for a longer one */
     };
 };
-_Static_assert(sizeof(struct drc_entry) == 128, "two lines of the processor's cache");
+_Static_assert(TABLE_HEAD_LEN + sizeof(struct drc_entry) == 128,
+               "two lines of the processor's cache");
 _Static_assert(DRC_REPLY_MAX <= UINT16_MAX, "reply_len has room for every reply that is kept");
 
 struct drc_caller {

@@ -48,7 +48,8 @@ struct outbox *outbox_new(uint32_t entries_max, uint32_t message_max, uint64_t b
     outbox->message_max = message_max;
     outbox->bytes_max = bytes_max;
     outbox->reserved_place = PLACE_NONE;
-    outbox->entries = calloc(entries_max, sizeof *outbox->entries);
+    outbox->entries =
+        aligned_alloc(sizeof *outbox->entries, (size_t)entries_max * sizeof *outbox->entries);
     outbox->peers = calloc(entries_max, sizeof *outbox->peers);
     outbox->bytes = calloc(1, bytes_max);
     if (outbox->entries == NULL || outbox->peers == NULL || outbox->bytes == NULL) {

@@ -140,6 +140,22 @@ TEST(test_hash_index__links_in_a_table_leave_elements_and_slots_alone)
     table_done(&table);
 }
 
+/* However many slots have one hash, one of them is removed in a step: 100,000 would walk over five
+ * billion links, for minutes. */
+TEST(test_hash_index__removing_costs_the_same_however_long_a_chain_is)
+{
+    enum { SLOTS = 100000 };
+    struct hash_index index;
+    assert_int_equal(hash_index_init(&index, SLOTS), 0);
+    for (uint32_t slot = 0; slot < SLOTS; slot++)
+        hash_index_add(&index, 7, slot);
+    for (uint32_t slot = 0; slot < SLOTS; slot++) /* the one at the end of the chain */
+        hash_index_remove(&index, slot);
+    assert_slots(&index, 7, NULL, 0);
+    hash_index_check(&index);
+    hash_index_done(&index);
+}
+
 /* Few hashes, so that many slots have the same; the chains grow to all there may be. */
 static void check_random_history(bool is_in_table)
 {

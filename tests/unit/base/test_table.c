@@ -7,6 +7,10 @@
 #include "base/table.h"
 #include "unit/test.h"
 
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
 TEST(test_table__adds_in_ascending_order_until_full)
 {
     struct table table;
@@ -98,6 +102,30 @@ TEST(test_table__add_at_takes_the_named_slot)
     assert_int_equal(gaps, 1 << 0 | 1 << 2);
     assert_int_equal(table_add(&table), 5);
     assert_int_equal(table_add(&table), SLOT_NONE);
+    table_check(&table);
+    table_done(&table);
+}
+
+/* A store in which only a late slot is left costs no more than that slot: those before it are free,
+ * and nobody has touched their elements. */
+TEST(test_table__slots_that_are_passed_over_stay_untouched)
+{
+    enum { SLOTS = 100000, LEN = 1000, PAGE = 4096 };
+    static unsigned char pages[SLOTS * (LEN + TABLE_HEAD_LEN) / PAGE + 2];
+    struct table table;
+    const char *perturb = getenv("MALLOC_PERTURB_");
+    if (perturb != NULL && strcmp(perturb, "0") != 0)
+        skip(); /* calloc() then touches all of it */
+    assert_int_equal(table_init(&table, SLOTS, LEN), 0);
+    assert_true(table_add_at(&table, SLOTS - 1));
+    uintptr_t from = (uintptr_t)table.slots / PAGE * PAGE;
+    size_t len = (uintptr_t)table.slots + (size_t)SLOTS * table.stride - from;
+    uint32_t resident = 0;
+    assert_int_equal(mincore((void *)from, len, pages), 0);
+    for (size_t i = 0; i < (len + PAGE - 1) / PAGE; i++)
+        resident += pages[i] & 1;
+    assert_true(resident <= 2 * 512); /* a huge page at either end */
+    assert_int_equal(table.count, 1);
     table_check(&table);
     table_done(&table);
 }
