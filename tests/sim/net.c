@@ -232,7 +232,8 @@ static bool may_answer(const struct call *call, struct bytes message)
                                            : reply.status != PACKET_SYSTEM_ERR);
 }
 
-/* Does it go to another host? A datagram says where, and a connection is its owner's. */
+/* Does it go to another host? A datagram says where, and a connection is its owner's. What says
+ * neither, and is no stranger's, goes nowhere: it is for whom it answers. */
 static bool is_for_another(const struct rpc_reply *reply, const struct connection *connection,
                            const struct host *host)
 {
@@ -241,6 +242,16 @@ static bool is_for_another(const struct rpc_reply *reply, const struct connectio
     if (reply->peer != NULL)
         return !address_equal(&reply->peer->address, &host->address);
     return reply->route >= NET_STRANGER_ROUTE;
+}
+
+/* Over a connection of who called, or as a datagram to one who has none. */
+static bool is_way_back(const struct rpc_reply *reply, const struct connection *connection,
+                        const struct call *call)
+{
+    if (connection != NULL)
+        return reply->transport == TRANSPORT_TCP && connection->owner == call->owner;
+    return reply->transport == TRANSPORT_UDP && reply->peer != NULL && reply->route == 0 &&
+           !call->owner->is_tcp;
 }
 
 struct call *net_find_call(struct world *world, const struct rpc_reply *reply,
@@ -259,10 +270,8 @@ struct call *net_find_call(struct world *world, const struct rpc_reply *reply,
     if (call == NULL || is_for_another(reply, connection, call->owner->host))
         return NULL;
     *ret_connection = connection;
-    bool right_way = connection != NULL ? connection->owner == call->owner
-                                        : reply->route == 0 && !call->owner->is_tcp;
-    if (!right_way)
-        world_fail(world, "O6", "an answer goes to the wrong connection");
+    if (!is_way_back(reply, connection, call))
+        world_fail(world, "O6", "an answer leaves the wrong way");
     return call;
 }
 
