@@ -206,3 +206,9 @@ uint64_t arena_used(const struct arena *arena)
 {
     return arena->bytes_used;
 }
+
+uint32_t arena_cell_len(uint32_t len)
+{
+    CHECK(len <= ARENA_CELL_MAX);
+    return cell_len(size_index_of(len));
+}

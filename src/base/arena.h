@@ -31,5 +31,7 @@ bool arena_has_room(const struct arena *arena, uint32_t count);
 
 /* Bytes in cells that are in use, counted by cell size. */
 uint64_t arena_used(const struct arena *arena);
+/* What a thing of this length counts there. */
+uint32_t arena_cell_len(uint32_t len);
 
 #endif

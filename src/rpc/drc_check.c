@@ -21,24 +21,54 @@ static uint32_t check_queue(const struct drc *drc, const struct drc_queue *queue
     return length;
 }
 
+/* As the newest of its owner it is found, and no other is. */
+static void check_newest(const struct drc *drc, uint32_t slot, const struct drc_entry *entry)
+{
+    uint32_t found_count = 0;
+    uint64_t hash = drc_owner_hash(drc, entry->caller, entry->owner);
+    uint32_t at = hash_index_first(&drc->by_owner, hash);
+    for (; at != SLOT_NONE; at = hash_index_next(&drc->by_owner, at)) {
+        const struct drc_entry *other = table_at(&drc->entries, at);
+        if (other->owner != entry->owner || other->caller != entry->caller)
+            continue;
+        CHECK(at == slot);
+        found_count++;
+    }
+    CHECK(found_count == 1);
+}
+
+/* What its reply takes of the arena. */
+static uint32_t check_reply(const struct drc *drc, const struct drc_entry *entry)
+{
+    CHECK(entry->is_done || entry->reply_len == 0);
+    CHECK(entry->reply_len <= DRC_REPLY_MAX);
+    if (entry->reply_len <= DRC_REPLY_NEAR)
+        return 0;
+    (void)arena_at(drc->replies, entry->reply_cell, entry->reply_len); /* aborts: no such cell */
+    return arena_cell_len(entry->reply_len);
+}
+
 /* How many are done. */
 static uint32_t check_entries(const struct drc *drc)
 {
-    uint32_t done_count = 0, whole_count = 0;
+    uint32_t done_count = 0, newest_count = 0, whole_count = 0;
+    uint64_t reply_bytes = 0;
     uint32_t slot = table_next(&drc->entries, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&drc->entries, slot)) {
         const struct drc_entry *entry = table_at(&drc->entries, slot);
         CHECK(table_is_live(&drc->callers, entry->caller));
-        CHECK(entry->is_done || entry->reply_len == 0);
-        CHECK(entry->reply_len <= DRC_REPLY_MAX);
         bool is_newest = entry->owner != 0 && !entry->is_old;
-        uint64_t hash = drc_owner_hash(drc, entry->caller, entry->owner);
-        CHECK(!is_newest || hash_index_has(&drc->by_owner, hash, slot));
+        if (is_newest)
+            check_newest(drc, slot, entry);
+        reply_bytes += check_reply(drc, entry);
         done_count += entry->is_done;
+        newest_count += is_newest;
         whole_count += is_newest && drc_is_whole(entry);
     }
     CHECK(done_count == check_queue(drc, &drc->done, DRC_OF_ALL, SLOT_NONE));
+    CHECK(newest_count == drc->by_owner.count);
     CHECK(whole_count == drc->whole_count);
+    CHECK(reply_bytes == arena_used(drc->replies)); /* so nobody else has a cell */
     return done_count;
 }
 

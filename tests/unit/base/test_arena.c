@@ -31,8 +31,11 @@ TEST(test_arena__keeps_every_length)
     assert_non_null(arena);
     static uint32_t cells[ARENA_CELL_MAX + 1];
     for (uint32_t len = 0; len <= ARENA_CELL_MAX; len++) {
+        uint64_t used = arena_used(arena);
         cells[len] = arena_add(arena, filled((uint8_t)len, len));
         assert_int_not_equal(cells[len], ARENA_NONE);
+        assert_in_range(arena_cell_len(len), len, ARENA_CELL_MAX);
+        assert_int_equal(arena_used(arena) - used, arena_cell_len(len));
     }
     for (uint32_t len = 0; len <= ARENA_CELL_MAX; len++)
         assert_filled(arena, cells[len], (uint8_t)len, len);

@@ -290,6 +290,9 @@ TEST(test_drc__replies_stay_whole)
         assert_int_equal(found.reply.len, len);
         assert_memory_equal(found.reply.at, reply, len);
     }
+    struct drc_key any = key_of(2, 0);
+    drc_forget(drc, &any.address);
+    assert_int_equal(drc_check(drc), 0); /* and nothing is left of the longer ones */
     drc_free(drc);
 }
 
