@@ -16,9 +16,12 @@
 
 enum {
     LIMIT_DEFAULT = 100,
-    UNITS_PER_PIECE = 4000,  /* a slot is one, comparing it is more (list_match.h) */
-    PIECE_BYTES = 32 * 1024, /* written at once, a hundred rows or so, */
-    SHORT_BYTES = 4 * 1024,  /* and while clients call */
+    /* Of one piece, and while clients call. A slot is one unit, comparing it is more
+     * (list_match.h), and what is less than VIEW_DIRECT_MAX finds nothing (view.h). */
+    PIECE_UNITS = 4000,
+    SHORT_UNITS = VIEW_DIRECT_MAX + 250,
+    PIECE_BYTES = 32 * 1024, /* a hundred rows or so */
+    SHORT_BYTES = 4 * 1024,
 };
 
 #define PAGE_NS (UINT64_C(2) * SECOND_NS)
@@ -97,8 +100,9 @@ static ssize_t read_listing(void *context, uint64_t position, char *buffer, size
 {
     struct paging *paging = context;
     struct writer *writer = &paging->writer;
-    uint32_t budget = UNITS_PER_PIECE;
-    size_t piece = admin_is_in_use(paging->admin) ? SHORT_BYTES : PIECE_BYTES;
+    bool is_short = admin_is_in_use(paging->admin);
+    uint32_t budget = is_short ? SHORT_UNITS : PIECE_UNITS;
+    size_t piece = is_short ? SHORT_BYTES : PIECE_BYTES;
     (void)position;
     if (max > piece)
         max = piece;

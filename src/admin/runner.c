@@ -20,9 +20,6 @@
 
 enum { DEAF_MS = 1000 }; /* until a failed poll is retried */
 
-/* A run that was long because others had the processor. */
-#define REST_MAX_NS (5 * MS_NS)
-
 static void on_poll(uv_poll_t *poll, int status, int events);
 static void on_timer(uv_timer_t *timer);
 static void on_again(uv_idle_t *idle);
@@ -34,7 +31,7 @@ static void listen_again(struct runner *runner)
 
 static void rest(struct runner *runner, uint64_t ran_ns)
 {
-    uint64_t rest_ns = min_u64(RUNNER_REST * ran_ns, REST_MAX_NS);
+    uint64_t rest_ns = min_u64(RUNNER_REST * ran_ns, RUNNER_REST_MAX_NS);
     struct itimerspec end = {.it_value.tv_nsec = (long)max_u64(rest_ns, 1)}; /* 0: never */
     runner->is_resting = true;
     runner->is_deaf = !uv_is_active((uv_handle_t *)&runner->poll);

@@ -4,17 +4,21 @@
  *
  * While clients call, each run is followed by a rest, RUNNER_REST times as long as it took: who
  * reads lists takes a part of the loop's time at most, and of the machine's with who makes the list
- * and who takes it. So a call waits for the rest of one run, rarely for more. While nobody calls
- * there is no rest.
+ * and who takes it. So a call waits for the rest of one run, rarely for more. A run is long where
+ * others had the processor meanwhile, too: no rest is longer than RUNNER_REST_MAX_NS. While nobody
+ * calls there is none.
  */
 #ifndef ADMIN_RUNNER_H
 #define ADMIN_RUNNER_H
+
+#include "base/units.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
 
-#define RUNNER_REST 2
+#define RUNNER_REST        2
+#define RUNNER_REST_MAX_NS (50 * MS_NS)
 
 /* Does what is ready. True: it runs again after *ret_ms, even if no socket is ready; 0: in the next
  * turn. */
