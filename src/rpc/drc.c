@@ -15,6 +15,7 @@
  *  (5) whole_count is how many of those are of a client as a whole (FREE_ALL): mostly none, and
  *      then a LOCK need not look for one.
  *  (6) An entry has a cell of the arena exactly when its reply is longer than DRC_REPLY_NEAR.
+ *  (7) far_bytes of an address is what its cells take, and at most DRC_FAR_BYTES.
  *
  * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find. An order
  * of an operator looks at all of them (drc_supersede_client).
@@ -28,7 +29,6 @@
 
 enum {
     EXPIRE_PER_CALL = 4,
-    REPLY_BYTES_PER_ENTRY = 128,
     /* A block of the arena for every size of reply: where the cache is small, one of a rare size
      * must not push out all the others. */
     REPLY_BYTES_SPARE = 16 * 64 * 1024,
@@ -44,7 +44,7 @@ struct drc *drc_new(uint32_t entries_max, uint64_t seed)
     drc->seed = seed;
     drc->done = empty_queue;
     drc->last_caller = SLOT_NONE;
-    drc->replies = arena_new((uint64_t)entries_max * REPLY_BYTES_PER_ENTRY + REPLY_BYTES_SPARE);
+    drc->replies = arena_new((uint64_t)entries_max * DRC_REPLY_BYTES + REPLY_BYTES_SPARE);
     if (drc->replies == NULL ||
         table_init(&drc->entries, entries_max, sizeof(struct drc_entry)) != 0 ||
         table_init_linked(&drc->callers, entries_max, sizeof(struct drc_caller)) != 0 ||
@@ -122,38 +122,6 @@ static void remove_caller(struct drc *drc, uint32_t slot)
 }
 
 /* ---- what is done ---- */
-
-static struct drc_link *link_of(const struct drc *drc, enum drc_which which, uint32_t slot)
-{
-    struct drc_entry *entry = table_at(&drc->entries, slot);
-    return &entry->links[which];
-}
-
-/* An entry in this slot. */
-static void append(struct drc *drc, struct drc_queue *queue, enum drc_which which, uint32_t slot,
-                   struct drc_entry *entry)
-{
-    entry->links[which] = (struct drc_link){.next = SLOT_NONE, .prev = queue->last};
-    if (queue->last == SLOT_NONE)
-        queue->first = slot;
-    else
-        link_of(drc, which, queue->last)->next = slot;
-    queue->last = slot;
-}
-
-static void take_out(struct drc *drc, struct drc_queue *queue, enum drc_which which,
-                     const struct drc_entry *entry)
-{
-    struct drc_link link = entry->links[which];
-    if (link.prev == SLOT_NONE)
-        queue->first = link.next;
-    else
-        link_of(drc, which, link.prev)->next = link.next;
-    if (link.next == SLOT_NONE)
-        queue->last = link.prev;
-    else
-        link_of(drc, which, link.next)->prev = link.prev;
-}
 
 /* An entry that was not touched for thousands of calls will be. */
 static void fetch(const struct drc *drc, uint32_t slot)
@@ -253,15 +221,17 @@ static void drop(struct drc *drc, uint32_t slot)
     struct drc_caller *caller = table_at(&drc->callers, entry->caller);
     forget_newest(drc, slot, entry);
     if (entry->is_done) {
-        take_out(drc, &drc->done, DRC_OF_ALL, entry);
-        take_out(drc, &caller->done, DRC_OF_CALLER, entry);
+        drc_queue_remove(drc, &drc->done, DRC_OF_ALL, entry);
+        drc_queue_remove(drc, &caller->done, DRC_OF_CALLER, entry);
         caller->done_count--;
     }
     caller->entry_count--;
     if (caller->entry_count == 0)
         remove_caller(drc, entry->caller);
-    if (entry->reply_len > DRC_REPLY_NEAR)
+    if (entry->reply_len > DRC_REPLY_NEAR) {
         arena_remove(drc->replies, entry->reply_cell, entry->reply_len);
+        caller->far_bytes -= arena_cell_len(entry->reply_len);
+    }
     hash_index_remove(&drc->by_key, slot);
     table_remove(&drc->entries, slot);
 }
@@ -413,23 +383,34 @@ void drc_discard(struct drc *drc, uint64_t handle)
     drop(drc, slot);
 }
 
-/* A place for the reply; the oldest replies make room. False: it cannot be kept. */
-static bool keep_reply(struct drc *drc, struct drc_entry *entry, struct bytes reply)
+/* A cell for a long reply, or ARENA_NONE. A caller that takes more than its share of the arena
+ * loses its own oldest replies, not those of others. */
+static uint32_t add_cell(struct drc *drc, struct drc_caller *caller, struct bytes reply)
+{
+    uint32_t len = arena_cell_len(reply.len);
+    while (caller->far_bytes + len > DRC_FAR_BYTES && caller->done.first != SLOT_NONE) {
+        MARK("drc_address_bytes");
+        drop(drc, caller->done.first);
+    }
+    uint32_t cell = arena_add(drc->replies, reply);
+    while (cell == ARENA_NONE && drc->done.first != SLOT_NONE) {
+        drop(drc, drc->done.first);
+        cell = arena_add(drc->replies, reply);
+    }
+    caller->far_bytes += cell == ARENA_NONE ? 0 : len;
+    return cell;
+}
+
+/* A place for the reply. False: it cannot be kept. */
+static bool keep_reply(struct drc *drc, struct drc_entry *entry, struct drc_caller *caller,
+                       struct bytes reply)
 {
     if (reply.len > DRC_REPLY_MAX)
         return false;
-    if (reply.len <= DRC_REPLY_NEAR) {
+    if (reply.len <= DRC_REPLY_NEAR)
         memcpy(entry->reply_near, reply.at, reply.len);
-    } else {
-        uint32_t cell = arena_add(drc->replies, reply);
-        while (cell == ARENA_NONE && drc->done.first != SLOT_NONE) {
-            drop(drc, drc->done.first);
-            cell = arena_add(drc->replies, reply);
-        }
-        if (cell == ARENA_NONE)
-            return false;
-        entry->reply_cell = cell;
-    }
+    else if ((entry->reply_cell = add_cell(drc, caller, reply)) == ARENA_NONE)
+        return false;
     entry->reply_len = (uint16_t)reply.len;
     return true;
 }
@@ -445,14 +426,14 @@ void drc_end(struct drc *drc, uint64_t handle, struct bytes reply, uint64_t now_
         drop(drc, caller->done.first);
         fetch(drc, caller->done.first); /* it goes with the next answer */
     }
-    if (is_forgotten || !keep_reply(drc, entry, reply)) {
+    if (is_forgotten || !keep_reply(drc, entry, caller, reply)) {
         drop(drc, slot);
         return;
     }
     entry->is_done = true;
     entry->done_ns = now_ns;
-    append(drc, &drc->done, DRC_OF_ALL, slot, entry);
-    append(drc, &caller->done, DRC_OF_CALLER, slot, entry);
+    drc_queue_append(drc, &drc->done, DRC_OF_ALL, slot, entry);
+    drc_queue_append(drc, &caller->done, DRC_OF_CALLER, slot, entry);
     caller->done_count++;
 }
 

@@ -48,6 +48,18 @@ static uint32_t check_reply(const struct drc *drc, const struct drc_entry *entry
     return arena_cell_len(entry->reply_len);
 }
 
+/* What the replies of a caller take of the arena. */
+static uint64_t far_bytes(const struct drc *drc, const struct drc_caller *caller)
+{
+    uint64_t bytes = 0;
+    for (uint32_t slot = caller->done.first; slot != SLOT_NONE;) {
+        const struct drc_entry *entry = table_at(&drc->entries, slot);
+        bytes += check_reply(drc, entry);
+        slot = entry->links[DRC_OF_CALLER].next;
+    }
+    return bytes;
+}
+
 /* How many are done. */
 static uint32_t check_entries(const struct drc *drc)
 {
@@ -83,6 +95,8 @@ uint32_t drc_check(struct drc *drc)
         CHECK(caller->entry_count > 0);
         CHECK(caller->done_count <= DRC_PER_ADDRESS);
         CHECK(caller->done_count == check_queue(drc, &caller->done, DRC_OF_CALLER, slot));
+        CHECK(caller->far_bytes <= DRC_FAR_BYTES);
+        CHECK(caller->far_bytes == far_bytes(drc, caller));
         done_count -= caller->done_count;
         in_callers += caller->entry_count;
     }

@@ -1,5 +1,5 @@
 /*
- * drc_parts.h -- the insides of the duplicate request cache, for drc.c and drc_check.c; nobody else
+ * drc_parts.h -- the insides of the duplicate request cache, for the files of rpc/drc; nobody else
  * looks in here.
  *
  * An entry takes two lines of the processor's cache, with the answer that nearly every call gets:
@@ -17,6 +17,10 @@
 
 /* Bytes of a reply that lie in its entry: those of a lock. */
 #define DRC_REPLY_NEAR 44
+
+/* A caller's share of the arena for longer ones, as its share of the entries. */
+#define DRC_REPLY_BYTES 128
+#define DRC_FAR_BYTES   (DRC_PER_ADDRESS * DRC_REPLY_BYTES)
 
 /* The queues of what is done: of all, and of one caller. */
 enum drc_which { DRC_OF_ALL, DRC_OF_CALLER, DRC_QUEUES };
@@ -64,7 +68,8 @@ struct drc_caller {
     struct address address;
     struct drc_queue done;
     uint32_t done_count, entry_count;
-    uint32_t life; /* grows when the caller reboots */
+    uint32_t far_bytes; /* of the arena, for its replies; at most DRC_FAR_BYTES */
+    uint32_t life;      /* grows when the caller reboots */
 };
 
 struct drc {
@@ -87,5 +92,11 @@ static inline bool drc_is_whole(const struct drc_entry *entry)
 {
     return entry->owner == entry->client;
 }
+
+/* drc_queue.c: puts the entry of a slot at the end of a queue, or takes it out of it. */
+void drc_queue_append(struct drc *drc, struct drc_queue *queue, enum drc_which which, uint32_t slot,
+                      struct drc_entry *entry);
+void drc_queue_remove(struct drc *drc, struct drc_queue *queue, enum drc_which which,
+                      const struct drc_entry *entry);
 
 #endif

@@ -423,6 +423,28 @@ TEST(test_drc__one_address_has_a_quota)
     drc_free(drc);
 }
 
+/* Addresses whose replies are as long as can be lose their own oldest ones: what they have in all
+ * is what as many addresses may have with short ones. */
+TEST(test_drc__one_address_has_a_share_of_bytes)
+{
+    enum { ADDRESSES = 32, LAST = 100 };
+    static uint8_t reply[DRC_REPLY_MAX];
+    struct drc *drc = drc_new(ADDRESSES * DRC_PER_ADDRESS, 1);
+    execute(drc, key_of(200, 1), 0);
+    for (uint8_t host = 1; host <= ADDRESSES; host++)
+        for (uint32_t xid = 1; xid <= LAST; xid++) {
+            struct drc_key key = key_of(host, xid);
+            drc_end(drc, drc_begin(drc, &key, PORT), (struct bytes){reply, sizeof reply}, 1);
+        }
+    (void)drc_check(drc);
+    assert_true(is_known(drc, key_of(200, 1), 2));
+    struct drc_found found;
+    assert_int_equal(begin(drc, key_of(1, LAST), 2, &found), DRC_DONE);
+    assert_int_equal(begin(drc, key_of(1, 1), 2, &found), DRC_NEW);
+    drc_abandon(drc, found.entry);
+    drc_free(drc);
+}
+
 TEST(test_drc__long_reply_is_not_kept)
 {
     static uint8_t reply[DRC_REPLY_MAX + 1];
