@@ -279,9 +279,7 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
         if (count == left)
             stream->sending = NULL;
     }
-    if (len == 0)
-        http_sleep(stream->exchange);
-    return (ssize_t)len;
+    return len == 0 ? http_sleep(stream->exchange) : (ssize_t)len;
 }
 
 static char *make_status(const struct events *events, const char *before)

@@ -47,6 +47,7 @@ struct visitor {
     int fd;
     struct exchange exchange; /* its request; one at a time */
     struct list parked;       /* while there is no response, it waits for the store, or sleeps */
+    bool is_asleep, is_evicted, is_ending;
 };
 
 struct http {
@@ -54,7 +55,8 @@ struct http {
     struct visitor visitors[CONNECTIONS_MAX];
     struct list by_age, spare; /* oldest first */
     uint32_t visitor_count;
-    bool has_left; /* a visitor, since libmicrohttpd looked at its sockets */
+    uint32_t ending_count; /* of them, streams that were woken to end */
+    bool has_left;         /* a visitor, since libmicrohttpd looked at its sockets */
     struct runner runner;
     struct address address;
     uint16_t port;
@@ -178,16 +180,21 @@ static struct visitor *visitor_of(struct exchange *exchange)
     return LIST_ELEMENT(exchange, struct visitor, exchange);
 }
 
-void http_sleep(struct exchange *exchange)
+ssize_t http_sleep(struct exchange *exchange)
 {
     struct visitor *visitor = visitor_of(exchange);
+    if (visitor->is_evicted)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
     CHECK(list_is_empty(&visitor->parked));
+    visitor->is_asleep = true;
     list_append(&exchange->http->asleep, &visitor->parked);
     MHD_suspend_connection(exchange->connection);
+    return 0;
 }
 
 static void resume(struct visitor *visitor)
 {
+    visitor->is_asleep = false;
     list_remove(&visitor->parked);
     MHD_resume_connection(visitor->exchange.connection);
     /* libmicrohttpd handles it the next time it runs. */
@@ -207,6 +214,20 @@ void http_wake_all(struct http *http)
         resume(LIST_ELEMENT(http->asleep.next, struct visitor, parked));
 }
 
+/* libmicrohttpd reads the end of its socket and closes it. It does not look at one that sleeps:
+ * that is woken, and ends. */
+static void evict(struct visitor *visitor)
+{
+    list_remove(&visitor->node);
+    visitor->is_evicted = true;
+    (void)shutdown(visitor->fd, SHUT_RDWR);
+    if (!visitor->is_asleep)
+        return;
+    visitor->is_ending = true;
+    visitor->exchange.http->ending_count++;
+    resume(visitor);
+}
+
 /* Keeps connections in order of arrival; taking the last place evicts the oldest. */
 static void on_connection(void *context, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode what)
@@ -218,6 +239,7 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
         list_remove(&gone->node);
         list_append(&http->spare, &gone->node);
         http->visitor_count--;
+        http->ending_count -= gone->is_ending;
         http->has_left = true;
         return;
     }
@@ -229,12 +251,10 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     CHECK(info != NULL);
     visitor->fd = info->connect_fd;
+    visitor->is_evicted = visitor->is_ending = false;
     *state = visitor;
-    if (++http->visitor_count < CONNECTIONS_MAX)
-        return;
-    struct visitor *oldest = LIST_ELEMENT(http->by_age.next, struct visitor, node);
-    list_remove(&oldest->node);
-    (void)shutdown(oldest->fd, SHUT_RDWR); /* libmicrohttpd reads the end, and closes it */
+    if (++http->visitor_count == CONNECTIONS_MAX)
+        evict(LIST_ELEMENT(http->by_age.next, struct visitor, node));
 }
 
 static bool run(void *context, uint64_t *ret_ms)
@@ -244,9 +264,11 @@ static bool run(void *context, uint64_t *ret_ms)
     http->has_left = false;
     (void)MHD_run(http->daemon); /* fails only for a daemon with threads */
     bool has_timeout = MHD_get_timeout(http->daemon, &timeout_ms) == MHD_YES;
-    /* With all places taken it stops accepting, and checks for a free one only when it runs. */
-    *ret_ms = http->has_left ? 0 : timeout_ms;
-    return http->has_left || has_timeout;
+    /* With all places taken it stops accepting, and checks for a free one only when it runs; and
+     * what it has ended in one run it lets go in the next. */
+    bool must_run = http->has_left || http->ending_count > 0;
+    *ret_ms = must_run ? 0 : timeout_ms;
+    return must_run || has_timeout;
 }
 
 static bool is_in_use(void *context)

@@ -42,9 +42,10 @@ void http_turn(struct http *http);
 /* Responses waiting for the store. */
 uint32_t http_waiting(const struct http *http);
 
-/* A stream has nothing to send now: its connection sleeps until it is woken. */
+/* A stream has nothing to send now: its connection sleeps until it is woken. What its reader
+ * returns to libmicrohttpd: an error if others need its place. */
 struct exchange;
-void http_sleep(struct exchange *exchange);
+ssize_t http_sleep(struct exchange *exchange);
 void http_wake(struct exchange *exchange);
 /* All that sleep look whether there is something now. NULL is legal. */
 void http_wake_all(struct http *http);

@@ -42,13 +42,18 @@ static void rest(struct runner *runner, uint64_t ran_ns)
 static void run(struct runner *runner)
 {
     uint64_t wait_ms = 0, began_ns = uv_hrtime();
+    CHECK(uv_timer_stop(&runner->timer) == 0);
+    CHECK(uv_idle_stop(&runner->again) == 0);
     bool must_run = runner->run(runner->context, &wait_ms);
+    if (uv_is_active((uv_handle_t *)&runner->again)) { /* what ran has asked for it */
+        CHECK(uv_idle_stop(&runner->again) == 0);
+        wait_ms = 0;
+        must_run = true;
+    }
     if (!uv_is_active((uv_handle_t *)&runner->poll) && (!must_run || wait_ms > DEAF_MS)) {
         wait_ms = DEAF_MS;
         must_run = true;
     }
-    CHECK(uv_timer_stop(&runner->timer) == 0);
-    CHECK(uv_idle_stop(&runner->again) == 0);
     if (must_run && wait_ms > 0)
         CHECK(uv_timer_start(&runner->timer, on_timer, wait_ms, 0) == 0);
     if (runner->is_in_use(runner->context))

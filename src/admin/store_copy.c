@@ -52,7 +52,7 @@ static ssize_t read_stream(void *context, uint64_t position, char *buffer, size_
     ssize_t len = stream->admin->copy_read(stream->copy, buffer, max);
     if (len == 0) { /* the store is busy: that is not the reader's time */
         stream->paced_ns = uv_hrtime();
-        http_sleep(stream->exchange);
+        return http_sleep(stream->exchange);
     }
     if (len == ADMIN_COPY_WHOLE)
         return MHD_CONTENT_READER_END_OF_STREAM;

@@ -154,6 +154,28 @@ TEST_OF(test_events__who_read_another_run_gets_all_of_this_one, struct world *wo
     }
 }
 
+/* Streams that have nothing to say take all places, and more: the oldest ones make room at once,
+ * and not when the next event wakes them. No second passes here, so nothing else does. */
+TEST_OF(test_events__sleeping_streams_do_not_keep_others_out, struct world *world)
+{
+    enum { STREAMS = 300 };
+    static int streams[STREAMS];
+    static char text[64 * 1024];
+    size_t len = 0;
+    for (size_t i = 0; i < STREAMS; i++)
+        streams[i] = site_ask(&world->site, "/api/v1/events", "");
+    int fd = site_ask(&world->site, "/healthz", "");
+    time_t deadline = time(NULL) + PATIENCE_S;
+    text[0] = '\0';
+    while (strstr(text, "ok\n") == NULL && time(NULL) <= deadline)
+        if (!site_read(&world->site, fd, text, sizeof text, &len))
+            break;
+    assert_non_null(strstr(text, "ok\n"));
+    assert_int_equal(close(fd), 0);
+    for (size_t i = 0; i < STREAMS; i++)
+        assert_int_equal(close(streams[i]), 0);
+}
+
 TEST_OF(test_events__what_is_no_id_is_none, struct world *world)
 {
     static const char *const ids[] = {RUN_TEXT "-4", /* never given */

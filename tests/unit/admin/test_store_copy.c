@@ -29,10 +29,11 @@ uint64_t uv_hrtime(void)
     return fake.now_ns;
 }
 
-void http_sleep(struct exchange *exchange)
+ssize_t http_sleep(struct exchange *exchange)
 {
     (void)exchange;
     fake.sleeps++;
+    return 0;
 }
 
 enum MHD_Result MHD_set_connection_option(struct MHD_Connection *connection,
