@@ -112,7 +112,7 @@ void hash_index_add(struct hash_index *index, uint64_t hash, uint32_t slot)
     if (index->count >= index->chain_count && index->chain_count < index->head_max)
         split(index);
     uint32_t *head = &index->heads[chain_of(index, (uint32_t)hash)];
-    if (*head != 0) /* whoever looked for this hash has just been there */
+    if (*head != 0) /* a look-up has just been there */
         link_at(index, *head - 1)->prev = slot + 1;
     *link_at(index, slot) = (struct hash_index_link){.next = *head, .hash = (uint32_t)hash};
     *head = slot + 1;

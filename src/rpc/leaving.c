@@ -60,6 +60,7 @@ static void carry(struct rpc_server *server, const struct peer *to, struct bytes
                   uint64_t now_ns)
 {
     struct rpc_call call;
+    CHECK(to != NULL); /* the outbox remembers it for a call (outbox.h) */
     CHECK(rpc_msg_get_call(message, &call) == RPC_CALL_OK);
     bool is_udp = to->transport == TRANSPORT_UDP;
     struct client_attempt attempt = {
