@@ -7,6 +7,7 @@
 #include "base/chains.h"
 
 #include "base/check.h"
+#include "base/fetch.h"
 #include "base/memory.h"
 #include "base/table.h"
 
@@ -73,8 +74,8 @@ uint32_t chains_next(const struct chains *chains, uint32_t slot)
 
 void chains_fetch(const struct chains *chains, uint32_t chain, uint32_t slot)
 {
-    __builtin_prefetch(&chains->heads[chain]);
-    __builtin_prefetch(&chains->links[slot]);
+    fetch_line(&chains->heads[chain]);
+    fetch_line(&chains->links[slot]);
 }
 
 _Static_assert(UINT32_C(0) - 1 == SLOT_NONE, "an empty link must read as SLOT_NONE");

@@ -13,6 +13,7 @@
 #include "base/hash_index.h"
 
 #include "base/check.h"
+#include "base/fetch.h"
 #include "base/memory.h"
 #include "base/table.h"
 
@@ -159,14 +160,14 @@ uint32_t hash_index_next(const struct hash_index *index, uint32_t slot)
 
 void hash_index_fetch(const struct hash_index *index, uint64_t hash)
 {
-    __builtin_prefetch(&index->heads[chain_of(index, (uint32_t)hash)]);
+    fetch_line(&index->heads[chain_of(index, (uint32_t)hash)]);
 }
 
 uint32_t hash_index_fetch_first(const struct hash_index *index, uint64_t hash)
 {
     uint32_t at = index->heads[chain_of(index, (uint32_t)hash)];
     if (at != 0)
-        __builtin_prefetch(link_at(index, at - 1));
+        fetch_line(link_at(index, at - 1));
     return at - 1;
 }
 

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 8, LINE_LEN = 64 };
+enum { ALIGNMENT = 8 };
 
 static int init(struct table *table, uint32_t max, uint32_t element_size, uint32_t element_at)
 {
@@ -25,14 +25,14 @@ static int init(struct table *table, uint32_t max, uint32_t element_size, uint32
         .element_size = element_size, .element_at = element_at, .max = max, .free_head = SLOT_NONE};
     size_t count = max > 0 ? max : 1;
     table->stride = (element_at + element_size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    table->memory = memory_array(count * table->stride + LINE_LEN, 1);
+    table->memory = memory_array(count * table->stride + CACHE_LINE_LEN, 1);
     table->next_free = memory_array(count, sizeof *table->next_free);
     if (table->memory == NULL || table->next_free == NULL) {
         table_done(table);
         return -ENOMEM;
     }
-    uintptr_t past = (uintptr_t)table->memory % LINE_LEN;
-    table->slots = (uint8_t *)table->memory + (past == 0 ? 0 : LINE_LEN - past);
+    uintptr_t past = (uintptr_t)table->memory % CACHE_LINE_LEN;
+    table->slots = (uint8_t *)table->memory + (past == 0 ? 0 : CACHE_LINE_LEN - past);
     return 0;
 }
 

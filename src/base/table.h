@@ -16,6 +16,8 @@
 #ifndef BASE_TABLE_H
 #define BASE_TABLE_H
 
+#include "base/fetch.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -74,7 +76,7 @@ static inline const void *table_memory(const struct table *table, uint32_t slot)
 /* Has the beginning of a slot brought into the cache, live or not: somebody will look at it. */
 static inline void table_fetch(const struct table *table, uint32_t slot)
 {
-    __builtin_prefetch(table_generation(table, slot));
+    fetch_line(table_generation(table, slot));
 }
 
 /* The slot of such an element. */

@@ -3,10 +3,9 @@
  */
 #include "core/ahead.h"
 
+#include "base/fetch.h"
 #include "core/lock_element.h"
 #include "core/state.h"
-
-enum { LINE_LEN = 64 };
 
 void core_ahead(struct core *core, const struct peer *from, const struct request *request)
 {
@@ -51,11 +50,8 @@ static void fetch_registrant(const struct core *core)
 {
     const struct registrants *all = &core->registrants;
     uint32_t slot = hash_index_fetch_first(&all->index.by_key, core->ahead.registrant);
-    if (slot == SLOT_NONE)
-        return;
-    const uint8_t *at = (const uint8_t *)table_generation(&all->table, slot);
-    for (uint32_t line = LINE_LEN; line < all->table.stride; line += LINE_LEN)
-        __builtin_prefetch(at + line);
+    if (slot != SLOT_NONE)
+        fetch_lines(table_generation(&all->table, slot), all->table.stride);
 }
 
 /* The slots that its chains begin with, and the chain of what that owner holds in that file. */
@@ -66,7 +62,7 @@ static void fetch_lock(struct core *core)
     uint32_t owner = hash_index_fetch_first(&core->owners.by_key, ahead->owner);
     if (file == SLOT_NONE)
         return;
-    __builtin_prefetch(&core->files.at[file]);
+    fetch_line(&core->files.at[file]);
     ahead->file_slot = file;
     ahead->holding = lock_element_holding_hash(core, owner, file);
     hash_index_fetch(&core->locks.holdings_by_key, ahead->holding);

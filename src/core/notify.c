@@ -17,6 +17,7 @@
 #include "core/notify.h"
 
 #include "base/check.h"
+#include "base/fetch.h"
 #include "base/units.h"
 #include "core/state.h"
 
@@ -36,7 +37,7 @@ struct notify_job *notify_job(const struct core *core, uint32_t target)
 
 void notify_fetch(const struct core *core, uint32_t target)
 {
-    __builtin_prefetch(notify_job(core, target));
+    fetch_line(notify_job(core, target));
 }
 
 int notify_init(struct core *core, const uint32_t slots[])

@@ -4,6 +4,7 @@
 #include "core/span_node.h"
 
 #include "base/check.h"
+#include "base/fetch.h"
 
 #include <string.h>
 
@@ -56,10 +57,10 @@ void span_node_fetch(const struct span_nodes *nodes, uint32_t node)
     uint32_t slot = node - SPAN_NODE_INNER - 1;
     const struct span_inner *inner = table_memory(&nodes->inners, slot);
     table_fetch(&nodes->inners, slot);
-    __builtin_prefetch(inner->any);
-    __builtin_prefetch(inner->exclusives);
-    __builtin_prefetch(inner->children);
-    __builtin_prefetch(inner->children + SPAN_NODE_MAX / 4);
+    fetch_line(inner->any);
+    fetch_line(inner->exclusives);
+    fetch_line(inner->children);
+    fetch_line(inner->children + SPAN_NODE_MAX / 4);
 }
 
 uint32_t span_node_add(struct span_nodes *nodes, uint32_t kind)

@@ -25,8 +25,7 @@
 #include "core/span_tree.h"
 
 #include "base/check.h"
-
-enum { CACHE_LINE = 64 };
+#include "base/fetch.h"
 
 static struct span_entry entry_of(uint32_t slot, const struct claim *claim)
 {
@@ -109,14 +108,6 @@ static uint32_t search_inner(const struct span_inner *inner, uint32_t from,
     return span_reach_first(inner->any, inner->exclusives, from, inner->count, claim);
 }
 
-/* A leaf is probably in no cache, and gone through from its beginning: all of it is asked for at
- * once. */
-static void fetch(const struct span_leaf *leaf)
-{
-    for (uint32_t i = 0; i < SPAN_NODE_MAX; i += CACHE_LINE / sizeof leaf->at[0])
-        __builtin_prefetch(&leaf->at[i]);
-}
-
 /* Below a node of which the sum says that something reaches the claim. */
 static uint32_t search_below(const struct span_nodes *nodes, uint32_t node,
                              const struct claim *claim)
@@ -128,7 +119,7 @@ static uint32_t search_below(const struct span_nodes *nodes, uint32_t node,
         node = inner->children[at].node;
     }
     const struct span_leaf *leaf = span_node_leaf(nodes, node);
-    fetch(leaf);
+    fetch_lines(leaf, sizeof *leaf); /* it is gone through from its beginning */
     uint32_t slot;
     CHECK(search_leaf(leaf, 0, claim, &slot));
     return slot;

@@ -23,6 +23,7 @@
 #include "rpc/drc.h"
 
 #include "base/check.h"
+#include "base/fetch.h"
 #include "rpc/drc_parts.h"
 
 #include <stdlib.h>
@@ -130,7 +131,7 @@ static void fetch(const struct drc *drc, uint32_t slot)
         return;
     const struct drc_entry *entry = table_memory(&drc->entries, slot);
     table_fetch(&drc->entries, slot);
-    __builtin_prefetch(entry->reply_near);
+    fetch_line(entry->reply_near);
 }
 
 static uint32_t slot_in_progress(const struct drc *drc, uint64_t handle)

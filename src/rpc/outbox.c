@@ -19,6 +19,7 @@
 #include "rpc/outbox.h"
 
 #include "base/check.h"
+#include "base/fetch.h"
 
 #include <stdlib.h>
 
@@ -122,7 +123,7 @@ uint64_t outbox_add(struct outbox *outbox, const struct outbox_entry *entry,
     outbox->write_place = added->place + len;
     outbox->reserved_place = PLACE_NONE;
     outbox->next_place = place_after(outbox->next_place, outbox->entries_max);
-    __builtin_prefetch(&outbox->entries[outbox->next_place], 1);
+    fetch_line(&outbox->entries[outbox->next_place]);
     return outbox->next++;
 }
 
