@@ -176,11 +176,19 @@ static int load_kind(const struct lmdb *lmdb, struct reading *reading, int kind)
     return code;
 }
 
+void lmdb_fail(struct lmdb *lmdb, const char *what, int code)
+{
+    lmdb->has_failed = true;
+    directory_fail(&lmdb->directory, what, code, &lmdb->why);
+}
+
 static int refuse(const struct lmdb *lmdb, struct store_failure *ret_failure)
 {
-    store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: %s", lmdb->directory.path,
-               lmdb->has_failed ? "an earlier commit failed; start again"
-                                : "it was opened read-only");
+    if (lmdb->has_failed)
+        *ret_failure = lmdb->why;
+    else
+        store_fail(ret_failure, STORE_EXIT_STORE, "store lmdb:%.200s: it was opened read-only",
+                   lmdb->directory.path);
     return -EIO;
 }
 
@@ -192,9 +200,8 @@ static int lmdb_fold_all(void *self, struct store_failure *ret_failure)
     int code = lmdb->fold.changed.count > 0 ? lmdb_fold(lmdb, NULL) : 0;
     if (code == 0)
         return 0;
-    lmdb->has_failed = true;
-    directory_fail(&lmdb->directory, "cannot commit to data.mdb", code, ret_failure);
-    return -EIO;
+    lmdb_fail(lmdb, "cannot commit to data.mdb", code);
+    return refuse(lmdb, ret_failure);
 }
 
 static int lmdb_load(void *self, store_visit_fn visit, void *context,
@@ -208,7 +215,8 @@ static int lmdb_load(void *self, store_visit_fn visit, void *context,
     for (int kind = RECORD_SERVER; code == 0 && reading.stop == 0 && kind < RECORD_KIND_END; kind++)
         code = load_kind(lmdb, &reading, kind);
     mdb_txn_abort(reading.txn); /* does nothing to NULL */
-    if (directory_is_shared(&lmdb->directory)) {
+    bool is_used = lmdb->directory.is_reader && lmdb_env_is_used(&lmdb->env);
+    if (is_used || directory_is_shared(&lmdb->directory)) {
         store_fail(ret_failure, STORE_EXIT_STORE,
                    "store lmdb:%.200s: a server started on it, so the data read may be incomplete; "
                    "stop it and try again",
@@ -270,11 +278,9 @@ static int lmdb_commit(void *self, const struct store_batch *batch,
     if (code == 0)
         code = is_appended ? append(lmdb, batch) : lmdb_fold(lmdb, batch);
     if (code != 0) {
-        lmdb->has_failed = true;
-        directory_fail(&lmdb->directory,
-                       is_appended ? "cannot write to journal" : "cannot commit to data.mdb", code,
-                       ret_failure);
-        return -EIO;
+        lmdb_fail(lmdb, is_appended ? "cannot write to journal" : "cannot commit to data.mdb",
+                  code);
+        return refuse(lmdb, ret_failure);
     }
     if (lmdb->is_loss_marked) {
         /* Failing here only means that the next start assumes a loss once more. */

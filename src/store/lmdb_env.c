@@ -17,12 +17,14 @@
 #include "store/lmdb_env.h"
 
 #include "base/check.h"
+#include "base/units.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #if UINTPTR_MAX > UINT32_MAX
@@ -45,14 +47,31 @@ static int close_on_exec(MDB_env *env)
 }
 
 /* The file itself keeps a second writer out, too: `lock` may have been removed as a stale file.
- * Tied to the descriptor, like the lock on that. */
+ * Tied to the descriptor, like the lock on that. A reader that looks whether somebody has it
+ * (lmdb_env_is_used) is gone at the next try. */
 static int keep_others_out(MDB_env *env)
 {
+    enum { TRIES = 20 };
+    const struct timespec pause = {.tv_nsec = 5 * MS_NS};
     int fd;
     int code = mdb_env_get_fd(env, &fd);
-    if (code == 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        code = EBUSY;
-    return code;
+    for (int i = 0; code == 0 && i < TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return 0;
+        (void)nanosleep(&pause, NULL);
+    }
+    return code == 0 ? EBUSY : code;
+}
+
+bool lmdb_env_is_used(const struct lmdb_env *env)
+{
+    int fd;
+    if (mdb_env_get_fd(env->env, &fd) != 0)
+        return false;
+    if (flock(fd, LOCK_SH | LOCK_NB) != 0)
+        return errno == EWOULDBLOCK;
+    (void)flock(fd, LOCK_UN);
+    return false;
 }
 
 int lmdb_env_open(struct lmdb_env *env, const struct directory *directory, const char *file,

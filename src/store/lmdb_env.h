@@ -25,6 +25,9 @@ struct lmdb_env {
 
 const char *lmdb_env_table_name(int table);
 
+/* For a reader: has a server locked the file, whether or not there is a `lock` beside it? */
+bool lmdb_env_is_used(const struct lmdb_env *env);
+
 /* Opens a data file in the directory with more flags (MDB_RDONLY, MDB_NOSYNC); no table yet. */
 __attribute__((warn_unused_result)) int lmdb_env_open(struct lmdb_env *env,
                                                       const struct directory *directory,

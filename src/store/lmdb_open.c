@@ -263,6 +263,13 @@ int lmdb_open_server(struct lmdb *lmdb, struct store_summary *summary,
             return -EIO;
         code = summarize(lmdb, summary);
     }
+    if (code == EFBIG) {
+        store_fail(ret_failure, STORE_EXIT_STORE,
+                   "store lmdb:%.200s: data.mdb is longer than the limit on files allows this "
+                   "process to write; raise that (ulimit -f, LimitFSIZE=)",
+                   lmdb->directory.path);
+        return -EIO;
+    }
     if (code != 0) {
         directory_fail(&lmdb->directory, "cannot read data.mdb", code, ret_failure);
         return -EIO;

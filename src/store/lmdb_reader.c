@@ -83,6 +83,10 @@ static int read_in_place(struct lmdb_env *ret, const struct directory *directory
         directory_fail(directory, "cannot open data.mdb", code, ret_failure);
         return -EIO;
     }
+    if (lmdb_env_is_used(ret)) {
+        directory_fail(directory, "cannot read data.mdb", EBUSY, ret_failure);
+        return -EIO;
+    }
     if (!is_short(ret, file_len))
         return 0;
     lmdb_env_close(ret);

@@ -68,7 +68,8 @@ int lmdb_space_begin(struct lmdb *lmdb)
     int fd = -1;
     int code = mdb_env_get_fd(lmdb->env.env, &fd);
     if (code == 0)
-        code = -reserve_init(&lmdb->reserve, fd, lmdb_env_map_len(&lmdb->env));
+        code = -reserve_init(&lmdb->reserve, fd, lmdb_env_map_len(&lmdb->env),
+                             lmdb_env_used_end(&lmdb->env));
     if (code != 0)
         return code;
     lmdb_space_adjust(lmdb);
@@ -107,7 +108,8 @@ void lmdb_space_find(struct lmdb *lmdb)
     int code = 0;
     if (lmdb_env_space(&lmdb->env).fresh_len >= WORTH_A_COMMIT)
         code = lmdb->fold.changed.count > 0 ? lmdb_fold(lmdb, NULL) : turn_over(lmdb);
-    lmdb->has_failed = code != 0;
     if (code == 0)
         lmdb_space_adjust(lmdb);
+    else
+        lmdb_fail(lmdb, "cannot commit to data.mdb", code);
 }

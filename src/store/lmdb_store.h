@@ -25,7 +25,12 @@ struct lmdb {
     uint32_t stray_from[RECORD_KIND_END];
     bool is_loss_marked; /* invariant (2): the mark of another boot is still there */
     bool has_failed;
+    struct store_failure why; /* it has */
 };
+
+/* lmdb.c. A commit failed, with LMDB's code or an errno: the store does nothing more, and says why.
+ */
+void lmdb_fail(struct lmdb *lmdb, const char *what, int code);
 
 /* lmdb_open.c. Its directory is open: so is the store, for a server or read-only. 0; or -EIO with
  * *ret_failure filled. */

@@ -157,6 +157,19 @@ TEST_OF(test_lmdb_journal__of_another_run_or_store_is_refused, struct fixture *f
     refused_by_both(fixture, 74, "journal is of another store, or of another run");
 }
 
+/* The tables are older than it by one start, as when only data.mdb came from a backup. */
+TEST_OF(test_lmdb_journal__of_the_next_run_is_refused, struct fixture *fixture)
+{
+    make_killed(fixture, false);
+    size_t len = place_read(&fixture->place, "data.mdb", old, JOURNAL_LEN); /* its pages in use */
+    make_killed(fixture, false);
+    int fd = open(place_file(&fixture->place, "data.mdb"), O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pwrite(fd, old, len, 0), len);
+    assert_int_equal(close(fd), 0);
+    refused_by_both(fixture, 74, "another run");
+}
+
 TEST_OF(test_lmdb_journal__without_data_is_a_loss_until_a_commit, struct fixture *fixture)
 {
     struct store_summary summary;

@@ -251,8 +251,39 @@ TEST_OF(test_lmdb_reader__two_writers_without_the_lock_file, struct fixture *fix
                     sizeof path - 1);
     assert_int_equal(unlink(path), 0);
     place_refused(fixture->place.url, false, 74, fixture->place.path, "\"lock\" was removed");
+    expect_refused(fixture, 74, "\"lock\" was removed");
     store_close(store);
     store_close(place_open(fixture->place.url, false));
+}
+
+static int see_nothing(void *context, enum record_kind kind, uint32_t slot, struct bytes value)
+{
+    (void)context;
+    (void)kind;
+    (void)slot;
+    (void)value;
+    return 0;
+}
+
+/* The same when the server starts after the reader: what that has read may be torn. */
+TEST_OF(test_lmdb_reader__server_without_the_lock_file, struct fixture *fixture)
+{
+    const struct store_options options = {.is_reader = true};
+    struct store_failure failure = {0};
+    char path[512];
+    make_killed(fixture);
+    assert_in_range(snprintf(path, sizeof path, "%s/lock", fixture->place.path), 1,
+                    sizeof path - 1);
+    assert_int_equal(unlink(path), 0);
+    struct store *reader = store_open(fixture->place.url, &options, &failure);
+    assert_non_null(reader);
+    assert_int_equal(store_load(reader, see_nothing, NULL, &failure), 0);
+    struct store *store = place_open(fixture->place.url, false);
+    assert_int_equal(unlink(path), 0);
+    assert_true(store_load(reader, see_nothing, NULL, &failure) < 0);
+    assert_non_null(strstr(failure.text, "a server started on it"));
+    store_close(reader);
+    store_close(store);
 }
 
 /* A copy of data.mdb alone has no lock file, and gets none. */

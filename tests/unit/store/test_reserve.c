@@ -11,16 +11,19 @@
  * file than expected is accepted.
  */
 #include "place.h"
+#include "store/reserve.h"
 #include "unit/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { SLOTS = 40000, CANNOT_MOUNT = 77, MIB = 1024 * 1024, PUTS_PER_BATCH = 500 };
@@ -85,7 +88,8 @@ TEST(test_reserve__grows_by_slices)
     store_close(store);
 }
 
-/* A file that is longer than it needs to be, whatever is behind its last page, is used as it is. */
+/* A file that is longer than it needs to be is used as it is, whatever is behind its last page.
+ * What has holes there, as a copy may have, owns no space: it is cut off, and written. */
 TEST_OF(test_reserve__touches_nothing_that_is_there, struct fixture *fixture)
 {
     static const char mark[] = "behind the last page";
@@ -108,7 +112,6 @@ TEST_OF(test_reserve__touches_nothing_that_is_there, struct fixture *fixture)
     assert_memory_equal(found, mark, sizeof mark);
     store_close(store);
 
-    /* Much longer, and sparse. */
     off_t long_len = 300 * (off_t)MIB;
     assert_int_equal(ftruncate(fd, long_len), 0);
     assert_int_equal(close(fd), 0);
@@ -117,7 +120,10 @@ TEST_OF(test_reserve__touches_nothing_that_is_there, struct fixture *fixture)
     expect_equal(fixture, store);
     model_commit(model_next(&fixture->model), store);
     store_close(store);
-    assert_int_equal(place_len(&fixture->place, "data.mdb"), long_len);
+    struct stat status;
+    assert_int_equal(stat(place_file(&fixture->place, "data.mdb"), &status), 0);
+    assert_true(status.st_size < long_len);
+    assert_true(status.st_blocks * 512 >= status.st_size);
     store = place_open(fixture->place.url, false);
     expect_equal(fixture, store);
     store_close(store);
@@ -568,6 +574,89 @@ static int limit_the_file(void *context)
 TEST(test_reserve__file_limit_is_no_room)
 {
     assert_int_equal(place_in_child(limit_the_file, *state), 0);
+}
+
+/* The file was made without the limit, so it is longer. */
+static int limit_a_longer_file(void *context)
+{
+    struct fixture *fixture = context;
+    struct model *model = &fixture->model;
+    struct rlimit limit;
+    struct store *store = open_or_null(fixture);
+    NEED(store != NULL);
+    tend_fully(store);
+    store_close(store);
+    NEED(place_len(&fixture->place, "data.mdb") > 60 * (uint64_t)MIB);
+
+    NEED(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    limit.rlim_cur = 40 * MIB;
+    NEED(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    for (uint32_t round = 0; round < 3; round++) {
+        store = open_or_null(fixture);
+        NEED(store != NULL);
+        NEED(round > 0 || store_has_room(store));
+        (void)fill(model, store, SLOTS);
+        NEED(!store_has_room(store));
+        NEED(model_compare(model, store) == NULL);
+        store_close(store);
+    }
+
+    limit.rlim_cur = 1 * MIB;
+    NEED(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    struct store_failure failure = {0};
+    NEED(store_open(fixture->place.url, &(struct store_options){0}, &failure) == NULL);
+    NEED(strstr(failure.text, "raise that (ulimit -f") != NULL);
+    return 0;
+}
+
+TEST(test_reserve__length_beyond_a_file_limit_is_no_room)
+{
+    assert_int_equal(place_in_child(limit_a_longer_file, *state), 0);
+}
+
+/* ---- syncs that fail ---- */
+
+static bool syncs_fail;
+
+int fdatasync(int fd)
+{
+    if (!syncs_fail)
+        return (int)syscall(SYS_fdatasync, fd);
+    errno = ENOSPC;
+    return -1;
+}
+
+/* What could not be synced does not count, nor does a later sync of it: it is written again. */
+TEST(test_reserve__unsynced_space_is_no_room)
+{
+    enum { LOW = 4 * MIB };
+    struct reserve reserve;
+    struct stat status;
+    uint8_t byte = 1;
+    int fd = memfd_create("reserved", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(reserve_init(&reserve, fd, 1024 * (uint64_t)MIB, 0), 0);
+    syncs_fail = true;
+    reserve_note_used(&reserve, 0, LOW);
+    reserve_refill(&reserve);
+    for (int i = 0; i < 20; i++)
+        assert_false(reserve_tend(&reserve));
+    assert_false(reserve_can_spend(&reserve, 1, 0));
+    assert_false(reserve_can_spend(&reserve, 1, 0));
+    assert_true(reserve_is_low(&reserve));
+    assert_false(reserve_has_room(&reserve));
+
+    syncs_fail = false;
+    assert_int_equal(pwrite(fd, &byte, 1, MIB), 1); /* what the disk lost */
+    assert_true(reserve_can_spend(&reserve, 1, 0));
+    assert_int_equal(pread(fd, &byte, 1, MIB), 1);
+    assert_int_equal(byte, 0);
+    while (reserve_tend(&reserve))
+        continue;
+    assert_true(reserve_has_room(&reserve));
+    assert_int_equal(fstat(fd, &status), 0);
+    assert_true(status.st_size > LOW);
+    assert_int_equal(close(fd), 0);
 }
 
 TEST_MAIN(set_up, place_fixture_done, NULL, NULL)

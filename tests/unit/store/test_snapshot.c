@@ -124,6 +124,28 @@ TEST(test_snapshot__is_the_state_of_one_batch_with_a_short_journal)
     place_set_journal(NULL);
 }
 
+/* Nobody has read the store before: its last batches are where only a fold finds them. */
+TEST_OF(test_snapshot__has_what_was_committed_last, struct fixture *fixture)
+{
+    struct store_failure failure;
+    struct store *store = place_open(fixture->place.url, false);
+    for (uint32_t i = 0; i < 12; i++)
+        model_commit(model_next(&fixture->model), store);
+    struct seen *seen = calloc(1, sizeof *seen);
+    struct snapshot *snapshot = snapshot_new(store, &failure);
+    assert_non_null(seen);
+    assert_non_null(snapshot);
+    while (!snapshot_is_over(snapshot))
+        assert_int_equal(snapshot_read(snapshot, store, 50, see, seen, &failure), 0);
+    struct seen *all = see_all(store);
+    assert_true(all->count > 0);
+    expect_same(seen, all);
+    snapshot_free(snapshot);
+    forget(seen);
+    forget(all);
+    store_close(store);
+}
+
 TEST(test_snapshot__of_an_empty_store)
 {
     struct store_failure failure;
