@@ -81,9 +81,26 @@ uint32_t record_reader_need(const struct record_reader *reader)
     return reader->last ? reader->fragment_left : reader->record_max;
 }
 
+/* Nearly every record: one fragment, all of it here, nothing before it. Whatever else there is goes
+ * the long way. */
+static bool take_whole(const struct record_reader *reader, struct bytes *input,
+                       struct bytes *ret_record)
+{
+    if (!record_reader_is_empty(reader) || input->len < RECORD_MARK_LEN)
+        return false;
+    uint32_t mark = load_be32(input->at), len = mark & ~RECORD_MARK_LAST;
+    if (mark == len || len > reader->record_max || len > input->len - RECORD_MARK_LEN)
+        return false;
+    (void)take_front(input, RECORD_MARK_LEN);
+    *ret_record = take_front(input, len);
+    return true;
+}
+
 enum record_read record_reader_next(struct record_reader *reader, struct bytes *input,
                                     struct bytes *ret_record)
 {
+    if (take_whole(reader, input, ret_record))
+        return RECORD_READ_WHOLE;
     for (;;) {
         if (!reader->in_fragment) {
             enum record_read mark = read_mark(reader, input);

@@ -93,25 +93,27 @@ static bool is_heavy(const struct connection *c)
            (weight > 0 && weight >= rpc_server_room(c->tcp->server) / CONNECTION_ROOM_PART);
 }
 
-/* A long record lies in memory of its own, which a call may keep: the reader then has another. */
 static enum rpc_verdict receive(struct connection *c, struct bytes record, struct xdr_out *reply)
 {
     struct tcp *tcp = c->tcp;
+    return rpc_server_receive(tcp->server, &c->source, record, clock_now_ns(tcp->clock),
+                              clock_wall_ns(tcp->clock), reply);
+}
+
+/* A long record lies in memory of its own, which a call may keep: the reader then has another. */
+static enum rpc_verdict receive_long(struct connection *c, struct bytes record,
+                                     struct xdr_out *reply)
+{
     struct job_memory lent = {c->reader.buffer, c->reader.buffer_len, c->inlet};
-    c->was_long = record.len >= BUFFERS_LONG_MIN && record.at == c->reader.buffer;
-    CHECK(c->inlet == NULL || c->was_long);
-    if (c->was_long)
-        rpc_server_lend(tcp->server, &lent);
-    enum rpc_verdict verdict =
-        rpc_server_receive(tcp->server, &c->source, record, clock_now_ns(tcp->clock),
-                           clock_wall_ns(tcp->clock), reply);
+    rpc_server_lend(c->tcp->server, &lent);
+    enum rpc_verdict verdict = receive(c, record, reply);
     c->reader.buffer = lent.at;
     c->reader.buffer_len = lent.len;
     c->inlet = lent.inlet;
     if (verdict == RPC_BUSY)
         return verdict;
     connection_drop_inlet(c);
-    c->inlet_pause -= c->was_long && c->inlet_pause > 0;
+    c->inlet_pause -= c->inlet_pause > 0;
     return verdict;
 }
 
@@ -126,7 +128,9 @@ static bool deliver(struct connection *c, struct bytes record)
     if (at == NULL)
         return false;
     struct xdr_out reply = xdr_out_of(at, reply_max);
-    switch (receive(c, record, &reply)) {
+    c->was_long = record.len >= BUFFERS_LONG_MIN && record.at == c->reader.buffer;
+    CHECK(c->inlet == NULL || c->was_long);
+    switch (c->was_long ? receive_long(c, record, &reply) : receive(c, record, &reply)) {
     case RPC_ANSWERED:
         commit(c, xdr_out_len(&reply));
         return true;
