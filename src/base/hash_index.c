@@ -96,17 +96,6 @@ static void split(struct hash_index *index)
         index->level = 2 * level;
 }
 
-void hash_index_expect(struct hash_index *index, uint32_t count)
-{
-    CHECK(index->count == 0);
-    uint32_t chains = count < index->head_max ? count : index->head_max;
-    if (chains <= index->chain_count)
-        return;
-    index->chain_count = chains; /* all are empty, so there is nothing to split */
-    while (2 * index->level <= chains)
-        index->level *= 2;
-}
-
 void hash_index_add(struct hash_index *index, uint64_t hash, uint32_t slot)
 {
     CHECK(slot < index->slot_max);

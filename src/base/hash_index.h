@@ -41,8 +41,6 @@ __attribute__((warn_unused_result)) int hash_index_init_in(struct hash_index *in
                                                            const struct table *table);
 void hash_index_done(struct hash_index *index);
 
-/* So many will come: an empty index gets the chains for them at once. */
-void hash_index_expect(struct hash_index *index, uint32_t count);
 /* Newest first among those of one hash. */
 void hash_index_add(struct hash_index *index, uint64_t hash, uint32_t slot);
 /* It must be in the index. */

@@ -54,25 +54,24 @@ static void fetch_registrant(const struct core *core)
         fetch_lines(table_generation(&all->table, slot), all->table.stride);
 }
 
-/* The slots that its chains begin with, and the chain of what that owner holds in that file. */
+/* The slots that its chains begin with. */
 static void fetch_lock(struct core *core)
 {
     struct ahead *ahead = &core->ahead;
     uint32_t file = hash_index_fetch_first(&core->files.handles.by_hash, ahead->file);
-    uint32_t owner = hash_index_fetch_first(&core->owners.by_key, ahead->owner);
+    ahead->owner_slot = hash_index_fetch_first(&core->owners.by_key, ahead->owner);
     if (file == SLOT_NONE)
         return;
     fetch_line(&core->files.at[file]);
     ahead->file_slot = file;
-    ahead->holding = lock_element_holding_hash(core, owner, file);
-    hash_index_fetch(&core->locks.holdings_by_key, ahead->holding);
     ahead->what = AHEAD_HOLDING;
 }
 
 static void fetch_holding(const struct core *core)
 {
     const struct ahead *ahead = &core->ahead;
-    (void)hash_index_fetch_first(&core->locks.holdings_by_key, ahead->holding);
+    if (ahead->owner_slot != SLOT_NONE && owner_at(core, ahead->owner_slot)->near != 0)
+        table_fetch(&core->locks.holdings, owner_at(core, ahead->owner_slot)->near - 1);
     span_fetch(&core->locks.by_start, core->files.at[ahead->file_slot].locks);
 }
 

@@ -24,11 +24,11 @@ struct ahead {
         AHEAD_REGISTRANT,
         AHEAD_NEW_REGISTRANT,
         AHEAD_LOCK,   /* the chains of its owner and its file are fetched, */
-        AHEAD_HOLDING /* and so is the chain of what that owner holds there */
+        AHEAD_HOLDING /* and so is the first slot of each */
     } what;
-    uint64_t registrant, name, fold, file, owner, holding; /* hashes */
+    uint64_t registrant, name, fold, file, owner; /* hashes */
     uint32_t client; /* that locked last: the next one mostly is the same */
-    uint32_t file_slot;
+    uint32_t file_slot, owner_slot;
 };
 
 void core_ahead(struct core *core, const struct peer *from, const struct request *request);

@@ -49,7 +49,7 @@ int lock_init(struct core *core, const uint32_t slots[])
     if (err == 0)
         err = table_init_linked(&all->holdings, slots_max, sizeof(struct holding));
     if (err == 0)
-        err = hash_index_init_in(&all->holdings_by_key, &all->holdings);
+        err = hash_index_init_in(&all->far_holdings, &all->holdings);
     if (err == 0)
         err = intern_init(&all->ohs, core->arena, ohs_max, core->seed);
     return err;
@@ -64,7 +64,7 @@ void lock_done(struct core *core)
     chains_done(&all->by_client);
     leftover_done(core);
     table_done(&all->holdings);
-    hash_index_done(&all->holdings_by_key);
+    hash_index_done(&all->far_holdings);
     intern_done(&all->ohs);
 }
 

@@ -79,12 +79,12 @@ struct holding {
 };
 
 struct locks {
-    struct table table;      /* of struct lock; slots are the store's keys */
-    struct spans by_start;   /* roots: struct file.locks */
-    struct spans own;        /* roots: struct holding.locks */
-    struct chains by_client; /* chain = client slot; what is new goes to the front */
-    struct table holdings;   /* of struct holding */
-    struct hash_index holdings_by_key;
+    struct table table;             /* of struct lock; slots are the store's keys */
+    struct spans by_start;          /* roots: struct file.locks */
+    struct spans own;               /* roots: struct holding.locks */
+    struct chains by_client;        /* chain = client slot; what is new goes to the front */
+    struct table holdings;          /* of struct holding */
+    struct hash_index far_holdings; /* by owner and file: all that are not struct owner.near */
     struct intern ohs;
     uint32_t offer_count;
     struct chains left_over;                 /* chain = client slot: offers of a run before */

@@ -23,11 +23,16 @@ static void check_element(const struct core *core, uint32_t slot)
     CHECK(lock->link == lock_element_holding(core, lock->claim.owner, lock->claim.file));
 }
 
+static const struct holding *holding_of(const struct core *core, uint32_t slot)
+{
+    return table_at(&core->locks.holdings, slot);
+}
+
 /* Returns how many locks it has. */
 static uint32_t check_holding(const struct core *core, uint32_t slot)
 {
     const struct spans *own = &core->locks.own;
-    const struct holding *holding = table_at(&core->locks.holdings, slot);
+    const struct holding *holding = holding_of(core, slot);
     uint32_t count = span_check(own, holding->locks);
     CHECK(count > 0);
     CHECK(lock_element_holding(core, holding->owner, holding->file) == slot);
@@ -73,7 +78,7 @@ void lock_check(const struct core *core)
     const struct locks *all = &core->locks;
     const struct table *files = &core->files.handles.table, *clients = &core->clients.table;
     const struct table *owners = &core->owners.table;
-    uint32_t in_files = 0, of_clients = 0, of_owners = 0, held = 0, left_over = 0, slot;
+    uint32_t in_files = 0, of_clients = 0, of_owners = 0, held = 0, left_over = 0, near = 0, slot;
     table_check(&all->table);
     table_check(&all->holdings);
     table_check(&all->ohs.table);
@@ -93,9 +98,15 @@ void lock_check(const struct core *core)
     for (slot = table_next(clients, SLOT_NONE); slot != SLOT_NONE; slot = table_next(clients, slot))
         of_clients += check_client(core, slot);
     for (slot = table_next(owners, SLOT_NONE); slot != SLOT_NONE; slot = table_next(owners, slot)) {
-        of_owners += owner_at(core, slot)->lock_count;
-        left_over += tree_check(&all->left_over_own, owner_at(core, slot)->left_over);
+        const struct owner *owner = owner_at(core, slot);
+        of_owners += owner->lock_count;
+        if (owner->near != 0)
+            CHECK(holding_of(core, owner->near - 1)->owner == slot);
+        near += owner->near != 0;
+        left_over += tree_check(&all->left_over_own, owner->left_over);
     }
+    hash_index_check(&all->far_holdings);
+    CHECK(near + all->far_holdings.count == all->holdings.count);
     CHECK(in_files == all->table.count);
     CHECK(of_clients == all->table.count);
     CHECK(of_owners == all->table.count);

@@ -5,7 +5,8 @@
  *  (1) An element is in the set of its file and on the chain of its client, and a held one in the
  *      set of its holding. Owner, client, file and holding count it, each once.
  *  (2) It holds one reference to its file and one to its oh.
- *  (3) A holding has at least one lock.
+ *  (3) A holding has at least one lock. It is the near one of its owner or among the far ones, not
+ *      both. Most processes lock one file at a time: theirs is found without a search.
  *
  * Waiters wait on the slots of elements (waiter.h). They are woken while the slot is still live and
  * before it can be used again: at the start of a removal, when everything is still as it was, and
@@ -56,17 +57,16 @@ static struct holding *holding_at(const struct core *core, uint32_t slot)
     return table_at(&core->locks.holdings, slot);
 }
 
-uint64_t lock_element_holding_hash(const struct core *core, uint32_t owner, uint32_t file)
+static uint64_t far_hash(const struct core *core, uint32_t owner, uint32_t file)
 {
     return hash_number(core->seed, (uint64_t)owner << 32 | file);
 }
 
-uint32_t lock_element_holding(const struct core *core, uint32_t owner, uint32_t file)
+static uint32_t find_far(const struct core *core, uint32_t owner, uint32_t file)
 {
-    const struct hash_index *by_key = &core->locks.holdings_by_key;
-    uint64_t hash = lock_element_holding_hash(core, owner, file);
-    uint32_t slot = hash_index_first(by_key, hash);
-    for (; slot != SLOT_NONE; slot = hash_index_next(by_key, slot)) {
+    const struct hash_index *far = &core->locks.far_holdings;
+    uint32_t slot = hash_index_first(far, far_hash(core, owner, file));
+    for (; slot != SLOT_NONE; slot = hash_index_next(far, slot)) {
         const struct holding *holding = holding_at(core, slot);
         if (holding->owner == owner && holding->file == file)
             return slot;
@@ -74,20 +74,34 @@ uint32_t lock_element_holding(const struct core *core, uint32_t owner, uint32_t 
     return SLOT_NONE;
 }
 
+uint32_t lock_element_holding(const struct core *core, uint32_t owner, uint32_t file)
+{
+    const struct owner *o = owner_at(core, owner);
+    if (o->lock_count == 0)
+        return SLOT_NONE;
+    if (o->near != 0 && holding_at(core, o->near - 1)->file == file)
+        return o->near - 1;
+    return find_far(core, owner, file);
+}
+
 struct holding *lock_element_enter_holding(struct core *core, uint32_t slot)
 {
     struct locks *all = &core->locks;
     struct lock *lock = lock_at(core, slot);
+    struct owner *owner = owner_at(core, lock->claim.owner);
     lock->link = lock_element_holding(core, lock->claim.owner, lock->claim.file);
-    if (lock->link == SLOT_NONE) {
-        lock->link = table_add(&all->holdings);
-        CHECK(lock->link != SLOT_NONE); /* there are as many as locks */
-        uint64_t hash = lock_element_holding_hash(core, lock->claim.owner, lock->claim.file);
-        *holding_at(core, lock->link) =
-            (struct holding){.owner = lock->claim.owner, .file = lock->claim.file};
-        hash_index_add(&all->holdings_by_key, hash, lock->link);
-    }
-    return holding_at(core, lock->link);
+    if (lock->link != SLOT_NONE)
+        return holding_at(core, lock->link);
+    lock->link = table_add(&all->holdings);
+    CHECK(lock->link != SLOT_NONE); /* there are as many as locks */
+    if (owner->near == 0)
+        owner->near = lock->link + 1;
+    else
+        hash_index_add(&all->far_holdings, far_hash(core, lock->claim.owner, lock->claim.file),
+                       lock->link);
+    struct holding *holding = holding_at(core, lock->link);
+    *holding = (struct holding){.owner = lock->claim.owner, .file = lock->claim.file};
+    return holding;
 }
 
 void lock_element_leave_holding(struct core *core, uint32_t slot)
@@ -95,11 +109,15 @@ void lock_element_leave_holding(struct core *core, uint32_t slot)
     struct locks *all = &core->locks;
     uint32_t at = lock_holding(lock_at(core, slot));
     struct holding *holding = holding_at(core, at);
+    struct owner *owner = owner_at(core, holding->owner);
     lock_at(core, slot)->link = SLOT_NONE;
     if (holding->locks != 0)
         return;
     CHECK(holding->unsettled == 0);
-    hash_index_remove(&all->holdings_by_key, at);
+    if (owner->near == at + 1)
+        owner->near = 0;
+    else
+        hash_index_remove(&all->far_holdings, at);
     table_remove(&all->holdings, at);
 }
 

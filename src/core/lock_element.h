@@ -17,8 +17,6 @@ bool lock_element_is_alike(const struct lock *a, const struct lock *b);
  * lingering callback keeps is not among that: it goes by itself. */
 bool lock_element_is_doomed(const struct core *core, const struct lock *lock);
 
-/* Of the key of what an owner holds in a file. */
-uint64_t lock_element_holding_hash(const struct core *core, uint32_t owner, uint32_t file);
 /* The holding of an owner in a file; SLOT_NONE: it holds nothing there. */
 uint32_t lock_element_holding(const struct core *core, uint32_t owner, uint32_t file);
 

@@ -182,7 +182,6 @@ void lock_build(struct core *core)
     if (all->is_built)
         return;
     all->is_built = true;
-    hash_index_expect(&all->holdings_by_key, all->table.count);
     uint32_t at = table_next(files, SLOT_NONE);
     for (; at != SLOT_NONE; at = table_next(files, at)) {
         span_root *locks = &file_at(core, at)->locks;

@@ -20,6 +20,7 @@ struct owner {
     uint32_t lock_count;   /* held and offered */
     uint32_t waiter_count; /* queued, offered or keeping a place */
     uint32_t queued_count; /* of them, queued */
+    uint32_t near;         /* a holding of it (lock.h), its slot + 1; 0: none, or they are far */
     tree_root waiters;     /* all of them, by file and range (waiter_own.h) */
     tree_root left_over;   /* offers of a run before (leftover.h) */
     struct list waiting;   /* while it holds something and waits: only such close a circle */

@@ -301,8 +301,9 @@ void worker_commit(struct worker *worker, const struct store_batch *batch)
     CHECK(!worker->is_stopping);
     worker->batch = *batch;
     worker->is_queued = true;
-    CHECK(pthread_cond_signal(&worker->to_thread) == 0);
     unlock(worker);
+    /* Not before: the thread would wake up, and wait for the mutex. */
+    CHECK(pthread_cond_signal(&worker->to_thread) == 0);
 }
 
 void worker_poll(struct worker *worker, struct worker_report *ret)

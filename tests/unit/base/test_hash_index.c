@@ -85,28 +85,6 @@ TEST(test_hash_index__chains_follow_what_is_in_it)
     hash_index_done(&index);
 }
 
-/* As many chains as are expected, and then one by one like any other. */
-TEST(test_hash_index__expected_ones_find_their_chains)
-{
-    enum { SLOTS = 1000 };
-    static const uint32_t expected[] = {0, 1, 16, 17, 31, 32, 33, 500, 512, 1000, 1024, 5000};
-    for (uint32_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
-        struct hash_index index;
-        struct prng prng = {5};
-        assert_int_equal(hash_index_init(&index, SLOTS), 0);
-        hash_index_expect(&index, expected[i]);
-        assert_true(index.chain_count >= (expected[i] < SLOTS ? expected[i] : SLOTS));
-        hash_index_check(&index);
-        for (uint32_t slot = 0; slot < SLOTS; slot++) {
-            uint64_t hash = prng_next(&prng);
-            hash_index_add(&index, hash, slot);
-            assert_true(hash_index_has(&index, hash, slot));
-        }
-        hash_index_check(&index);
-        hash_index_done(&index);
-    }
-}
-
 TEST(test_hash_index__links_in_a_table_leave_elements_and_slots_alone)
 {
     enum { SLOTS = 300 };
