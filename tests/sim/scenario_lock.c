@@ -247,6 +247,27 @@ static void take_many(struct world *world, uint32_t count)
     EXPECT(story_status(world).locks == count);
 }
 
+/* One client's answers are as long as can be. Another's are known as long as before. */
+STORY(long_answers, "long answers of one host do not flush those of another", 0)
+{
+    world->is_unjudged = true;
+    story_take(world, BETA);
+    story_ask(world, BETA, PEER_NLM_UNLOCK, &story_bytes, false);
+    struct ask *removal = story_process(world, BETA)->ask;
+    story_wait_ms(world, 100);
+    story_take(world, BETA);
+    for (uint32_t i = 0; i < 300; i++)
+        many(world, (struct story_raw){.procedure = i % 2 == 0 ? PEER_NLM_LOCK : PEER_NLM_UNLOCK,
+                                       .svid = 1,
+                                       .offset = 1000,
+                                       .len = 1,
+                                       .cookie_len = PEER_NLM_NETOBJ_MAX,
+                                       .wait_ms = 20});
+    mail_arrive_late(world, removal, world->lockers->at[BETA].port);
+    story_wait_ms(world, 1000);
+    EXPECT(story_status(world).locks == 1 && story_has(world, BETA));
+}
+
 /* The server dies when the reboot is stored, and nothing is freed yet. */
 STORY(drain_goes_on, "the server dies in the middle of a FREE_ALL", 0)
 {

@@ -179,8 +179,11 @@ void story_raw(struct world *world, const struct story_raw *call)
     static struct packet packet;
     static struct peer_nlm_args args;
     static uint32_t xid = 1000000;
+    static const uint8_t long_cookie[PEER_NLM_NETOBJ_MAX];
     memset(&args, 0, sizeof args);
     args.cookie = peer_nlm_text("raw");
+    if (call->cookie_len > 0)
+        args.cookie = peer_nlm_bytes_of(long_cookie, call->cookie_len);
     args.block = call->block;
     args.exclusive = !call->is_shared;
     args.reclaim = call->reclaim;

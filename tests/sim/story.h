@@ -67,6 +67,7 @@ struct story_raw {
     enum peer_nlm_procedure procedure;
     const char *name, *from;
     uint32_t file, svid, state, xid; /* xid 0: the next one */
+    uint32_t cookie_len;             /* 0: a short one */
     uint64_t offset, len;
     bool is_shared, block, reclaim;
     uint32_t wait_ms; /* after a turn of the server; 0: it is only sent */
