@@ -42,10 +42,11 @@ void http_turn(struct http *http);
 /* Responses waiting for the store. */
 uint32_t http_waiting(const struct http *http);
 
-/* A stream has nothing to send now: its connection sleeps until it is woken. What its reader
- * returns to libmicrohttpd: an error if others need its place. */
+/* A stream has nothing to send now: its connection sleeps until it is woken. Its reader must return
+ * to libmicrohttpd what this returns: an error if others need its place, and then it does not
+ * sleep. */
 struct exchange;
-ssize_t http_sleep(struct exchange *exchange);
+__attribute__((warn_unused_result)) ssize_t http_sleep(struct exchange *exchange);
 void http_wake(struct exchange *exchange);
 /* All that sleep look whether there is something now. NULL is legal. */
 void http_wake_all(struct http *http);

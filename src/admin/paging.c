@@ -16,7 +16,7 @@
 
 enum {
     LIMIT_DEFAULT = 100,
-    /* Of one piece, and while clients call. A slot is one unit, comparing it is more
+    /* Of one piece; SHORT: while clients call. A slot is one unit, comparing it is more
      * (list_match.h), and what is less than VIEW_DIRECT_MAX finds nothing (view.h). */
     PIECE_UNITS = 4000,
     SHORT_UNITS = VIEW_DIRECT_MAX + 250,
@@ -120,10 +120,8 @@ static ssize_t read_listing(void *context, uint64_t position, char *buffer, size
         return MHD_CONTENT_READER_END_WITH_ERROR;
     if (writer->len == 0 && paging->has_ended)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    if (writer->len == 0 && paging->waits_for_name) {
-        http_sleep(paging->exchange);
-        return 0;
-    }
+    if (writer->len == 0 && paging->waits_for_name)
+        return http_sleep(paging->exchange);
     if (writer->len == 0)
         writer_plain(writer, " ");
     paging->read = writer->len < max ? writer->len : max;

@@ -6,7 +6,7 @@
  * reads lists takes a part of the loop's time at most, and of the machine's with who makes the list
  * and who takes it. So a call waits for the rest of one run, rarely for more. A run is long where
  * others had the processor meanwhile, too: no rest is longer than RUNNER_REST_MAX_NS. While nobody
- * calls there is none.
+ * calls there is none. Each listener (HTTP, the control socket) has a runner, and rests for itself.
  */
 #ifndef ADMIN_RUNNER_H
 #define ADMIN_RUNNER_H

@@ -14,11 +14,13 @@
  *  (4) Of the entries of one owner at most one is not old, and that one is in by_owner.
  *  (5) whole_count is how many of those are of a client as a whole (FREE_ALL): mostly none, and
  *      then a LOCK need not look for one.
- *  (6) An entry has a cell of the arena exactly when its reply is longer than DRC_REPLY_NEAR.
+ *  (6) An entry has a cell of the arena, and is in the queues of those that have one, exactly when
+ *      its reply is longer than DRC_REPLY_NEAR.
  *  (7) far_bytes of an address is what its cells take, and at most DRC_FAR_BYTES.
  *
- * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find. An order
- * of an operator looks at all of them (drc_supersede_client).
+ * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find; what makes
+ * room for a reply are as many bytes of its caller's, and at most FAR_DROPS_MAX others. An order of an operator looks at all of them
+ * (drc_supersede_client).
  */
 #include "rpc/drc.h"
 
@@ -30,6 +32,7 @@
 
 enum {
     EXPIRE_PER_CALL = 4,
+    FAR_DROPS_MAX = 64, /* anybody's long replies for one that comes; else it is not kept */
     /* A block of the arena for every size of reply: where the cache is small, one of a rare size
      * must not push out all the others. */
     REPLY_BYTES_SPARE = 16 * 64 * 1024,
@@ -43,7 +46,7 @@ struct drc *drc_new(uint32_t entries_max, uint64_t seed)
     if (drc == NULL)
         return NULL;
     drc->seed = seed;
-    drc->done = empty_queue;
+    drc->done = drc->far = empty_queue;
     drc->last_caller = SLOT_NONE;
     drc->replies = arena_new((uint64_t)entries_max * DRC_REPLY_BYTES + REPLY_BYTES_SPARE);
     if (drc->replies == NULL ||
@@ -108,7 +111,7 @@ static uint32_t add_caller(struct drc *drc, const struct address *address)
     CHECK(slot != SLOT_NONE); /* as many slots as entries, and every caller has an entry */
     struct drc_caller *caller = table_at(&drc->callers, slot); /* all zero */
     caller->address = *address;
-    caller->done = empty_queue;
+    caller->done = caller->far = empty_queue;
     hash_index_add(&drc->by_address, address_hash(drc, address), slot);
     drc->last_caller = slot;
     return slot;
@@ -122,7 +125,7 @@ static void remove_caller(struct drc *drc, uint32_t slot)
         drc->last_caller = SLOT_NONE;
 }
 
-/* ---- what is done ---- */
+/* ---- entries ---- */
 
 /* An entry that was not touched for thousands of calls will be. */
 static void fetch(const struct drc *drc, uint32_t slot)
@@ -230,6 +233,8 @@ static void drop(struct drc *drc, uint32_t slot)
     if (caller->entry_count == 0)
         remove_caller(drc, entry->caller);
     if (entry->reply_len > DRC_REPLY_NEAR) {
+        drc_queue_remove(drc, &drc->far, DRC_FAR_OF_ALL, entry);
+        drc_queue_remove(drc, &caller->far, DRC_FAR_OF_CALLER, entry);
         arena_remove(drc->replies, entry->reply_cell, entry->reply_len);
         caller->far_bytes -= arena_cell_len(entry->reply_len);
     }
@@ -384,33 +389,45 @@ void drc_discard(struct drc *drc, uint64_t handle)
     drop(drc, slot);
 }
 
-/* A cell for a long reply, or ARENA_NONE. A caller that takes more than its share of the arena
- * loses its own oldest replies, not those of others. */
+/* A cell for a long reply, or ARENA_NONE. Older long ones make room, and no short ones: those of its
+ * caller beyond its share of the arena, then anybody's. */
 static uint32_t add_cell(struct drc *drc, struct drc_caller *caller, struct bytes reply)
 {
-    uint32_t len = arena_cell_len(reply.len);
-    while (caller->far_bytes + len > DRC_FAR_BYTES && caller->done.first != SLOT_NONE) {
+    uint32_t len = arena_cell_len(reply.len), left = FAR_DROPS_MAX;
+    while (caller->far_bytes + len > DRC_FAR_BYTES) {
         MARK("drc_address_bytes");
-        drop(drc, caller->done.first);
+        drop(drc, caller->far.first);
     }
     uint32_t cell = arena_add(drc->replies, reply);
-    while (cell == ARENA_NONE && drc->done.first != SLOT_NONE) {
-        drop(drc, drc->done.first);
+    for (; cell == ARENA_NONE && drc->far.first != SLOT_NONE && left > 0; left--) {
+        drop(drc, drc->far.first);
         cell = arena_add(drc->replies, reply);
     }
-    caller->far_bytes += cell == ARENA_NONE ? 0 : len;
     return cell;
 }
 
-/* A place for the reply. False: it cannot be kept. */
-static bool keep_reply(struct drc *drc, struct drc_entry *entry, struct drc_caller *caller,
-                       struct bytes reply)
+/* It is done, so it has its place in all queues. False: its reply cannot be kept. */
+static bool keep_far(struct drc *drc, uint32_t slot, struct drc_entry *entry, struct bytes reply)
+{
+    struct drc_caller *caller = table_at(&drc->callers, entry->caller);
+    uint32_t cell = add_cell(drc, caller, reply);
+    if (cell == ARENA_NONE)
+        return false;
+    caller->far_bytes += arena_cell_len(reply.len);
+    entry->reply_cell = cell;
+    drc_queue_append(drc, &drc->far, DRC_FAR_OF_ALL, slot, entry);
+    drc_queue_append(drc, &caller->far, DRC_FAR_OF_CALLER, slot, entry);
+    return true;
+}
+
+/* False: it cannot be kept. */
+static bool keep_reply(struct drc *drc, uint32_t slot, struct drc_entry *entry, struct bytes reply)
 {
     if (reply.len > DRC_REPLY_MAX)
         return false;
     if (reply.len <= DRC_REPLY_NEAR)
         memcpy(entry->reply_near, reply.at, reply.len);
-    else if ((entry->reply_cell = add_cell(drc, caller, reply)) == ARENA_NONE)
+    else if (!keep_far(drc, slot, entry, reply))
         return false;
     entry->reply_len = (uint16_t)reply.len;
     return true;
@@ -427,7 +444,7 @@ void drc_end(struct drc *drc, uint64_t handle, struct bytes reply, uint64_t now_
         drop(drc, caller->done.first);
         fetch(drc, caller->done.first); /* it goes with the next answer */
     }
-    if (is_forgotten || !keep_reply(drc, entry, caller, reply)) {
+    if (is_forgotten || !keep_reply(drc, slot, entry, reply)) {
         drop(drc, slot);
         return;
     }

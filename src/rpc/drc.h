@@ -19,7 +19,8 @@
  *   ---> IN PROGRESS ----------------------------> DONE ----> (gone: 120 s, or room needed)
  *
  * Bounded: at most `entries_max` entries, of which one address may hold DRC_PER_ADDRESS that are
- * done; beyond that its own oldest goes first, so one caller cannot flush the others' entries.
+ * done; beyond that its own oldest goes first, so one caller cannot flush the others' entries. Long
+ * replies are kept apart, in memory of which each address has a share; there, older long ones go.
  * Entries die with the process: what they protected is durable, and handlers stay idempotent.
  */
 #ifndef RPC_DRC_H

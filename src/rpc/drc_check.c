@@ -10,12 +10,13 @@ static uint32_t check_queue(const struct drc *drc, const struct drc_queue *queue
 {
     uint32_t length = 0, before = SLOT_NONE;
     for (uint32_t slot = queue->first; slot != SLOT_NONE; length++) {
-        const struct drc_entry *entry = table_at(&drc->entries, slot);
+        struct drc_entry *entry = table_at(&drc->entries, slot);
         CHECK(entry->is_done);
+        CHECK(which < DRC_FAR_OF_ALL || entry->reply_len > DRC_REPLY_NEAR);
         CHECK(caller == SLOT_NONE || entry->caller == caller);
-        CHECK(entry->links[which].prev == before);
+        CHECK(drc_link_of(entry, which)->prev == before);
         before = slot;
-        slot = entry->links[which].next;
+        slot = drc_link_of(entry, which)->next;
     }
     CHECK(queue->last == before);
     return length;
@@ -48,15 +49,18 @@ static uint32_t check_reply(const struct drc *drc, const struct drc_entry *entry
     return arena_cell_len(entry->reply_len);
 }
 
-/* What the replies of a caller take of the arena. */
-static uint64_t far_bytes(const struct drc *drc, const struct drc_caller *caller)
+/* What the replies of a caller take of the arena. All of them are in its queue of those. */
+static uint64_t far_bytes(const struct drc *drc, uint32_t slot, const struct drc_caller *caller)
 {
     uint64_t bytes = 0;
-    for (uint32_t slot = caller->done.first; slot != SLOT_NONE;) {
-        const struct drc_entry *entry = table_at(&drc->entries, slot);
+    uint32_t count = 0;
+    for (uint32_t at = caller->done.first; at != SLOT_NONE;) {
+        const struct drc_entry *entry = table_at(&drc->entries, at);
         bytes += check_reply(drc, entry);
-        slot = entry->links[DRC_OF_CALLER].next;
+        count += entry->reply_len > DRC_REPLY_NEAR;
+        at = entry->links[DRC_OF_CALLER].next;
     }
+    CHECK(count == check_queue(drc, &caller->far, DRC_FAR_OF_CALLER, slot));
     return bytes;
 }
 
@@ -64,6 +68,7 @@ static uint64_t far_bytes(const struct drc *drc, const struct drc_caller *caller
 static uint32_t check_entries(const struct drc *drc)
 {
     uint32_t done_count = 0, newest_count = 0, whole_count = 0;
+    uint32_t far_count = 0;
     uint64_t reply_bytes = 0;
     uint32_t slot = table_next(&drc->entries, SLOT_NONE);
     for (; slot != SLOT_NONE; slot = table_next(&drc->entries, slot)) {
@@ -74,10 +79,12 @@ static uint32_t check_entries(const struct drc *drc)
             check_newest(drc, slot, entry);
         reply_bytes += check_reply(drc, entry);
         done_count += entry->is_done;
+        far_count += entry->reply_len > DRC_REPLY_NEAR;
         newest_count += is_newest;
         whole_count += is_newest && drc_is_whole(entry);
     }
     CHECK(done_count == check_queue(drc, &drc->done, DRC_OF_ALL, SLOT_NONE));
+    CHECK(far_count == check_queue(drc, &drc->far, DRC_FAR_OF_ALL, SLOT_NONE));
     CHECK(newest_count == drc->by_owner.count);
     CHECK(whole_count == drc->whole_count);
     CHECK(reply_bytes == arena_used(drc->replies)); /* so nobody else has a cell */
@@ -96,7 +103,7 @@ uint32_t drc_check(struct drc *drc)
         CHECK(caller->done_count <= DRC_PER_ADDRESS);
         CHECK(caller->done_count == check_queue(drc, &caller->done, DRC_OF_CALLER, slot));
         CHECK(caller->far_bytes <= DRC_FAR_BYTES);
-        CHECK(caller->far_bytes == far_bytes(drc, caller));
+        CHECK(caller->far_bytes == far_bytes(drc, slot, caller));
         done_count -= caller->done_count;
         in_callers += caller->entry_count;
     }

@@ -22,8 +22,9 @@
 #define DRC_REPLY_BYTES 128
 #define DRC_FAR_BYTES   (DRC_PER_ADDRESS * DRC_REPLY_BYTES)
 
-/* The queues of what is done: of all, and of one caller. */
-enum drc_which { DRC_OF_ALL, DRC_OF_CALLER, DRC_QUEUES };
+/* The queues of what is done: of all, and of one caller; and of those with a cell of the arena. */
+enum drc_which { DRC_OF_ALL, DRC_OF_CALLER, DRC_FAR_OF_ALL, DRC_FAR_OF_CALLER };
+enum { DRC_QUEUES = DRC_FAR_OF_ALL, DRC_FAR_QUEUES = DRC_FAR_OF_CALLER + 1 - DRC_FAR_OF_ALL };
 
 /* Slots of entries; SLOT_NONE: there is none. */
 struct drc_link {
@@ -57,7 +58,10 @@ struct drc_entry {
     uint32_t prog, vers, args_len; /* the rest of the key */
     union {
         uint8_t reply_near[DRC_REPLY_NEAR];
-        uint32_t reply_cell; /* of the arena, for a longer one */
+        struct {                 /* a longer one */
+            uint32_t reply_cell; /* of the arena */
+            struct drc_link far_links[DRC_FAR_QUEUES];
+        };
     };
 };
 _Static_assert(TABLE_HEAD_LEN + sizeof(struct drc_entry) == 128,
@@ -66,7 +70,7 @@ _Static_assert(DRC_REPLY_MAX <= UINT16_MAX, "reply_len has room for every reply 
 
 struct drc_caller {
     struct address address;
-    struct drc_queue done;
+    struct drc_queue done, far;
     uint32_t done_count, entry_count;
     uint32_t far_bytes; /* of the arena, for its replies; at most DRC_FAR_BYTES */
     uint32_t life;      /* grows when the caller reboots */
@@ -75,8 +79,8 @@ struct drc_caller {
 struct drc {
     struct table entries, callers;
     struct hash_index by_key, by_address, by_owner;
-    struct arena *replies; /* the longer ones */
-    struct drc_queue done; /* of all callers */
+    struct arena *replies;      /* the longer ones */
+    struct drc_queue done, far; /* of all callers */
     uint32_t whole_count;
     uint32_t last_caller; /* that was looked for: the next call is mostly of the same; SLOT_NONE */
     uint64_t seed;
@@ -93,10 +97,16 @@ static inline bool drc_is_whole(const struct drc_entry *entry)
     return entry->owner == entry->client;
 }
 
+static inline struct drc_link *drc_link_of(struct drc_entry *entry, enum drc_which which)
+{
+    return which < DRC_FAR_OF_ALL ? &entry->links[which]
+                                  : &entry->far_links[which - DRC_FAR_OF_ALL];
+}
+
 /* drc_queue.c: puts the entry of a slot at the end of a queue, or takes it out of it. */
 void drc_queue_append(struct drc *drc, struct drc_queue *queue, enum drc_which which, uint32_t slot,
                       struct drc_entry *entry);
 void drc_queue_remove(struct drc *drc, struct drc_queue *queue, enum drc_which which,
-                      const struct drc_entry *entry);
+                      struct drc_entry *entry);
 
 #endif

@@ -5,14 +5,13 @@
 
 static struct drc_link *link_of(const struct drc *drc, enum drc_which which, uint32_t slot)
 {
-    struct drc_entry *entry = table_at(&drc->entries, slot);
-    return &entry->links[which];
+    return drc_link_of(table_at(&drc->entries, slot), which);
 }
 
 void drc_queue_append(struct drc *drc, struct drc_queue *queue, enum drc_which which, uint32_t slot,
                       struct drc_entry *entry)
 {
-    entry->links[which] = (struct drc_link){.next = SLOT_NONE, .prev = queue->last};
+    *drc_link_of(entry, which) = (struct drc_link){.next = SLOT_NONE, .prev = queue->last};
     if (queue->last == SLOT_NONE)
         queue->first = slot;
     else
@@ -21,9 +20,9 @@ void drc_queue_append(struct drc *drc, struct drc_queue *queue, enum drc_which w
 }
 
 void drc_queue_remove(struct drc *drc, struct drc_queue *queue, enum drc_which which,
-                      const struct drc_entry *entry)
+                      struct drc_entry *entry)
 {
-    struct drc_link link = entry->links[which];
+    struct drc_link link = *drc_link_of(entry, which);
     if (link.prev == SLOT_NONE)
         queue->first = link.next;
     else

@@ -91,10 +91,8 @@ TEST_FIXTURE(stop)
     locker_done();
 }
 
-/* The response to one request; that of HTTP/1.0 comes in one, not in chunks. */
-static const char *get(const char *path)
+static int ask(const char *path)
 {
-    static char answer[1 << 20];
     char request[256];
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons(http_port(world.http)),
@@ -104,6 +102,14 @@ static const char *get(const char *path)
     assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
     int len = snprintf(request, sizeof request, "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", path);
     assert_int_equal(send(fd, request, (size_t)len, MSG_NOSIGNAL), len);
+    return fd;
+}
+
+/* The response to one request; that of HTTP/1.0 comes in one, not in chunks. */
+static const char *get(const char *path)
+{
+    static char answer[1 << 20];
+    int fd = ask(path);
     size_t got = 0;
     uint32_t idle_turns = 0;
     uint64_t first_ns = world.now_ns;
@@ -254,6 +260,30 @@ TEST(test_paging__a_sorted_page_is_whole)
     assert_int_equal(expect_names(rest, 2951, 1), 50);
     assert_int_equal(number(get(rest), "\"before\":"), 2950);
     assert_non_null(strstr(get(rest), "\"next\":null"));
+}
+
+/* Pages that wait for a name take all places, and more: the oldest ones make room, and nothing runs
+ * for them any more. */
+TEST(test_paging__pages_that_wait_do_not_keep_others_out)
+{
+    enum { PAGES = 300, TURNS_MAX = 100000 };
+    static int pages[PAGES];
+    char answer[1024];
+    ssize_t len = -1;
+    world.path = ADMIN_PATH_LATER;
+    for (size_t i = 0; i < PAGES; i++)
+        pages[i] = ask("/api/v1/locks?limit=5");
+    int fd = ask("/healthz");
+    for (uint32_t i = 0; i < TURNS_MAX && len <= 0; i++) {
+        (void)uv_run(&world.loop, UV_RUN_NOWAIT);
+        len = recv(fd, answer, sizeof answer - 1, MSG_DONTWAIT);
+    }
+    assert_true(len > 0);
+    answer[len] = '\0';
+    assert_non_null(strstr(answer, "200 OK"));
+    assert_int_equal(close(fd), 0);
+    for (size_t i = 0; i < PAGES; i++)
+        assert_int_equal(close(pages[i]), 0);
 }
 
 TEST_MAIN(start, stop, NULL, NULL)

@@ -445,6 +445,28 @@ TEST(test_drc__one_address_has_a_share_of_bytes)
     drc_free(drc);
 }
 
+/* What is short takes nothing of that, and does not go for it. */
+TEST(test_drc__long_replies_leave_short_ones_alone)
+{
+    enum { SHORT = 500, LONG = 200, ADDRESSES = 40 };
+    static uint8_t reply[DRC_REPLY_MAX];
+    struct drc *drc = drc_new(4 * DRC_PER_ADDRESS, 1); /* an arena for fewer than all of them */
+    for (uint32_t xid = 1; xid <= SHORT; xid++)
+        execute(drc, key_of(1, xid), 0);
+    for (uint8_t host = 1; host <= ADDRESSES; host++)
+        for (uint32_t xid = 1; xid <= LONG; xid++) {
+            struct drc_key key = key_of(host, SHORT + xid);
+            uint32_t len = sizeof reply - xid * 8;
+            drc_end(drc, drc_begin(drc, &key, PORT), (struct bytes){reply, len}, 1);
+        }
+    (void)drc_check(drc);
+    for (uint32_t xid = 1; xid <= SHORT; xid++)
+        assert_true(is_known(drc, key_of(1, xid), 2));
+    struct drc_found found;
+    assert_int_equal(begin(drc, key_of(ADDRESSES, SHORT + LONG), 2, &found), DRC_DONE);
+    drc_free(drc);
+}
+
 TEST(test_drc__long_reply_is_not_kept)
 {
     static uint8_t reply[DRC_REPLY_MAX + 1];
