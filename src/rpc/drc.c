@@ -19,8 +19,8 @@
  *  (7) far_bytes of an address is what its cells take, and at most DRC_FAR_BYTES.
  *
  * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find; what makes
- * room for a reply are as many bytes of its caller's, and at most FAR_DROPS_MAX others. An order of an operator looks at all of them
- * (drc_supersede_client).
+ * room for a reply are as many bytes of its caller's, and at most FAR_DROPS_MAX others. An order of
+ * an operator looks at all of them (drc_supersede_client).
  */
 #include "rpc/drc.h"
 
@@ -389,8 +389,8 @@ void drc_discard(struct drc *drc, uint64_t handle)
     drop(drc, slot);
 }
 
-/* A cell for a long reply, or ARENA_NONE. Older long ones make room, and no short ones: those of its
- * caller beyond its share of the arena, then anybody's. */
+/* A cell for a long reply, or ARENA_NONE. Older long ones make room, and no short ones: those of
+ * its caller beyond its share of the arena, then anybody's. */
 static uint32_t add_cell(struct drc *drc, struct drc_caller *caller, struct bytes reply)
 {
     uint32_t len = arena_cell_len(reply.len), left = FAR_DROPS_MAX;
