@@ -206,6 +206,8 @@ STORY(late_unlock, "exclusion (5) of P2: an old UNLOCK after a restart", WORLD_L
 
 /* ---- many locks, and addresses ---- */
 
+#define ADDRESS_OF_BETA "192.0.2.12"
+
 /* A client that the oracle does not know. */
 static void many(struct world *world, struct story_raw call)
 {
@@ -247,8 +249,9 @@ static void take_many(struct world *world, uint32_t count)
     EXPECT(story_status(world).locks == count);
 }
 
-/* One client's answers are as long as can be. Another's are known as long as before. */
-STORY(long_answers, "long answers of one host do not flush those of another", 0)
+/* One client's answers are as long as can be. Another's, at the same address, are known as long as
+ * before. */
+STORY(long_answers, "long answers of one client do not flush the short ones of another", 0)
 {
     world->is_unjudged = true;
     story_take(world, BETA);
@@ -258,6 +261,7 @@ STORY(long_answers, "long answers of one host do not flush those of another", 0)
     story_take(world, BETA);
     for (uint32_t i = 0; i < 300; i++)
         many(world, (struct story_raw){.procedure = i % 2 == 0 ? PEER_NLM_LOCK : PEER_NLM_UNLOCK,
+                                       .from = ADDRESS_OF_BETA,
                                        .svid = 1,
                                        .offset = 1000,
                                        .len = 1,
