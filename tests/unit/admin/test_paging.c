@@ -284,6 +284,10 @@ TEST(test_paging__pages_that_wait_do_not_keep_others_out)
     assert_int_equal(close(fd), 0);
     for (size_t i = 0; i < PAGES; i++)
         assert_int_equal(close(pages[i]), 0);
+    /* When all are gone the loop has nothing to do. */
+    for (uint32_t i = 0; i < TURNS_MAX && uv_backend_timeout(&world.loop) == 0; i++)
+        (void)uv_run(&world.loop, UV_RUN_NOWAIT);
+    assert_int_not_equal(uv_backend_timeout(&world.loop), 0);
 }
 
 TEST_MAIN(start, stop, NULL, NULL)
