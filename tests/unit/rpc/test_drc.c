@@ -507,4 +507,21 @@ TEST(test_drc__reboot_forgets)
     drc_free(drc);
 }
 
+/* We act as if we had rebooted: nobody's calls are known, nor kept when they end. */
+TEST(test_drc__our_reboot_forgets_all)
+{
+    struct drc *drc = drc_new(16, 1);
+    struct drc_found pending, found;
+    execute(drc, key_of(2, 1), 0);
+    execute(drc, key_of(3, 1), 0);
+    assert_int_equal(begin(drc, key_of(2, 2), 0, &pending), DRC_NEW);
+    drc_wait(drc, pending.entry, 1, false);
+    drc_forget_all(drc);
+    (void)drc_check(drc);
+    drc_end(drc, pending.entry, bytes_of_text("old"), 1);
+    assert_int_equal(drc_check(drc), 0);
+    assert_int_equal(begin(drc, key_of(2, 2), 2, &found), DRC_NEW);
+    drc_free(drc);
+}
+
 TEST_MAIN(NULL, NULL, NULL, NULL)
