@@ -23,7 +23,8 @@ __attribute__((always_inline)) static inline void fetch_line(const void *at)
 __attribute__((always_inline)) static inline void fetch_lines(const void *at, size_t len)
 {
     const uint8_t *end = (const uint8_t *)at + len;
-    for (const uint8_t *line = at; line < end; line += CACHE_LINE_LEN)
+    const uint8_t *line = (const uint8_t *)at - (uintptr_t)at % CACHE_LINE_LEN;
+    for (; line < end; line += CACHE_LINE_LEN)
         fetch_line(line);
 }
 

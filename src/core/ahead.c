@@ -70,8 +70,9 @@ static void fetch_lock(struct core *core)
 static void fetch_holding(const struct core *core)
 {
     const struct ahead *ahead = &core->ahead;
-    if (ahead->owner_slot != SLOT_NONE && owner_at(core, ahead->owner_slot)->near != 0)
-        table_fetch(&core->locks.holdings, owner_at(core, ahead->owner_slot)->near - 1);
+    uint32_t owner = ahead->owner_slot;
+    if (table_is_live(&core->owners.table, owner) && owner_at(core, owner)->near != 0)
+        table_fetch(&core->locks.holdings, owner_at(core, owner)->near - 1);
     span_fetch(&core->locks.by_start, core->files.at[ahead->file_slot].locks);
 }
 

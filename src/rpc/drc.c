@@ -18,9 +18,9 @@
  *      its reply is longer than DRC_REPLY_NEAR.
  *  (7) far_bytes of an address is what its cells take, and at most DRC_FAR_BYTES.
  *
- * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find; what makes
- * room for a reply are as many bytes of its caller's, and at most FAR_DROPS_MAX others. An order of
- * an operator looks at all of them (drc_supersede_client).
+ * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find. A long
+ * reply may need the cells of many others until a block of the arena is free, each of which came by
+ * a call of its own. An order of an operator looks at all of them (drc_supersede_client).
  */
 #include "rpc/drc.h"
 
@@ -32,7 +32,6 @@
 
 enum {
     EXPIRE_PER_CALL = 4,
-    FAR_DROPS_MAX = 64, /* anybody's long replies for one that comes; else it is not kept */
     /* A block of the arena for every size of reply: where the cache is small, one of a rare size
      * must not push out all the others. */
     REPLY_BYTES_SPARE = 16 * 64 * 1024,
@@ -229,15 +228,15 @@ static void drop(struct drc *drc, uint32_t slot)
         drc_queue_remove(drc, &caller->done, DRC_OF_CALLER, entry);
         caller->done_count--;
     }
-    caller->entry_count--;
-    if (caller->entry_count == 0)
-        remove_caller(drc, entry->caller);
     if (entry->reply_len > DRC_REPLY_NEAR) {
         drc_queue_remove(drc, &drc->far, DRC_FAR_OF_ALL, entry);
         drc_queue_remove(drc, &caller->far, DRC_FAR_OF_CALLER, entry);
         arena_remove(drc->replies, entry->reply_cell, entry->reply_len);
         caller->far_bytes -= arena_cell_len(entry->reply_len);
     }
+    caller->entry_count--;
+    if (caller->entry_count == 0)
+        remove_caller(drc, entry->caller);
     hash_index_remove(&drc->by_key, slot);
     table_remove(&drc->entries, slot);
 }
@@ -393,13 +392,13 @@ void drc_discard(struct drc *drc, uint64_t handle)
  * its caller beyond its share of the arena, then anybody's. */
 static uint32_t add_cell(struct drc *drc, struct drc_caller *caller, struct bytes reply)
 {
-    uint32_t len = arena_cell_len(reply.len), left = FAR_DROPS_MAX;
+    uint32_t len = arena_cell_len(reply.len);
     while (caller->far_bytes + len > DRC_FAR_BYTES) {
         MARK("drc_address_bytes");
         drop(drc, caller->far.first);
     }
     uint32_t cell = arena_add(drc->replies, reply);
-    for (; cell == ARENA_NONE && drc->far.first != SLOT_NONE && left > 0; left--) {
+    while (cell == ARENA_NONE && drc->far.first != SLOT_NONE) {
         drop(drc, drc->far.first);
         cell = arena_add(drc->replies, reply);
     }

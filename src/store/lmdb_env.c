@@ -55,12 +55,14 @@ static int keep_others_out(MDB_env *env)
     const struct timespec pause = {.tv_nsec = 5 * MS_NS};
     int fd;
     int code = mdb_env_get_fd(env, &fd);
-    for (int i = 0; code == 0 && i < TRIES; i++) {
+    for (int i = 1; code == 0; i++) {
         if (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
             return 0;
+        if (i == TRIES)
+            return EBUSY;
         (void)nanosleep(&pause, NULL);
     }
-    return code == 0 ? EBUSY : code;
+    return code;
 }
 
 bool lmdb_env_is_used(const struct lmdb_env *env)

@@ -64,10 +64,9 @@ int reserve_init(struct reserve *reserve, int fd, uint64_t limit_len, uint64_t u
     if (fstat(fd, &status) != 0)
         return -errno;
     uint64_t file_end = (uint64_t)status.st_size, solid_end = find_hole(fd, used_end, file_end);
-    if (solid_end < file_end && ftruncate(fd, (off_t)solid_end) != 0)
-        return -errno;
-    if (fdatasync(fd) != 0) /* a killed process may have written it */
-        return -errno;
+    bool is_cut = solid_end == file_end || ftruncate(fd, (off_t)solid_end) == 0;
+    if (!is_cut || fdatasync(fd) != 0) /* a killed process may have written it */
+        solid_end = used_end;
     *reserve = (struct reserve){.fd = fd,
                                 .limit_len = limit_len,
                                 .used_end = used_end,

@@ -3,6 +3,8 @@
  * kept, who makes room for whom, and what a reboot forgets (R-DRC-1, 2).
  */
 #include "rpc/drc.h"
+
+#include "base/prng.h"
 #include "unit/test.h"
 
 enum { PORT = 900 };
@@ -464,6 +466,29 @@ TEST(test_drc__long_replies_leave_short_ones_alone)
         assert_true(is_known(drc, key_of(1, xid), 2));
     struct drc_found found;
     assert_int_equal(begin(drc, key_of(ADDRESSES, SHORT + LONG), 2, &found), DRC_DONE);
+    drc_free(drc);
+}
+
+/* Cells of other sizes lie all over the arena, and the oldest ones in no block of their own. */
+TEST(test_drc__a_long_reply_is_kept_among_many_sizes)
+{
+    enum { ADDRESSES = 40, REPLIES = 400, LONG = 50 };
+    static uint8_t reply[DRC_REPLY_MAX];
+    struct prng prng = {3};
+    struct drc *drc = drc_new(4 * DRC_PER_ADDRESS, 1);
+    for (uint32_t xid = 1; xid <= REPLIES; xid++)
+        for (uint8_t host = 1; host <= ADDRESSES; host++) {
+            struct drc_key key = key_of(host, xid);
+            struct bytes mixed = {reply, 45 + (uint32_t)prng_below(&prng, 467)};
+            drc_end(drc, drc_begin(drc, &key, PORT), mixed, 1);
+        }
+    for (uint32_t xid = 1; xid <= LONG; xid++) {
+        struct drc_key key = key_of(200, xid);
+        struct drc_found found;
+        drc_end(drc, drc_begin(drc, &key, PORT), (struct bytes){reply, 2000}, 1);
+        assert_int_equal(begin(drc, key, 2, &found), DRC_DONE);
+    }
+    (void)drc_check(drc);
     drc_free(drc);
 }
 
