@@ -150,11 +150,20 @@ expect "the others are there" same "$(others)" "$before"
 if command -v rpc.statd > /dev/null; then
     mount -t tmpfs tmpfs /var/lib/nfs
     mkdir -p /var/lib/nfs/sm /var/lib/nfs/sm.bak
-    rpc.statd --no-notify -F -p 662 > "$work/statd.log" 2>&1 &
-    statd_pid=$!
-    server_pids+=("$statd_pid")
     statd_is_registered() { [ "$(entries)" = "$(entries_of 100024/1 662)" ]; }
-    expect "rpc.statd is registered" wait_until statd_is_registered
+    statd_has_tried() { statd_is_registered || [[ $(entries) = *100024/1/tcp6:* ]]; } # the last of them
+    # It takes a reserved port at random for its own calls: if that is 662 it goes on with three entries.
+    for _ in 1 2 3; do
+        rpc.statd --no-notify -F -p 662 > "$work/statd.log" 2>&1 &
+        statd_pid=$!
+        server_pids+=("$statd_pid")
+        wait_until statd_has_tried
+        ! statd_is_registered || break
+        kill -KILL "$statd_pid"
+        wait "$statd_pid" 2> /dev/null
+        rpcinfo -d 100024 1
+    done
+    expect "rpc.statd is registered" statd_is_registered
     run_to_end statd "${other[@]}" --port 12049 --store memory:
     expect "exit 71 beside rpc.statd" same "$code" 71
     expect "its port is named" log_has "$work/statd.log" "on udp port 662"
