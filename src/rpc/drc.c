@@ -18,9 +18,10 @@
  *      its reply is longer than DRC_REPLY_NEAR.
  *  (7) far_bytes of an address is what its cells take, and at most DRC_FAR_BYTES.
  *
- * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find. A long
- * reply may need the cells of many others until a block of the arena is free, each of which came by
- * a call of its own. An order of an operator looks at all of them (drc_supersede_client).
+ * Work per call is bounded: at most EXPIRE_PER_CALL entries are expired by one drc_find. There are
+ * two exceptions. A long reply takes the cells of older ones until a block of the arena is free: as
+ * many as came by calls of their own. An order of an operator looks at all entries
+ * (drc_supersede_client).
  */
 #include "rpc/drc.h"
 
@@ -32,8 +33,8 @@
 
 enum {
     EXPIRE_PER_CALL = 4,
-    /* A block of the arena for every size of reply: where the cache is small, one of a rare size
-     * must not push out all the others. */
+    /* Where the cache is small, one reply of a rare size must not push out all the others: it needs
+     * a block of the arena for itself. */
     REPLY_BYTES_SPARE = 16 * 64 * 1024,
 };
 
@@ -405,7 +406,7 @@ static uint32_t add_cell(struct drc *drc, struct drc_caller *caller, struct byte
     return cell;
 }
 
-/* It is done, so it has its place in all queues. False: its reply cannot be kept. */
+/* Of an entry that is about to be done. False: its reply cannot be kept. */
 static bool keep_far(struct drc *drc, uint32_t slot, struct drc_entry *entry, struct bytes reply)
 {
     struct drc_caller *caller = table_at(&drc->callers, entry->caller);
